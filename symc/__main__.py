@@ -56,6 +56,10 @@ def _parser() -> argparse.ArgumentParser:
     cache = commands.add_parser("cache", help="say what machine code is kept on disk")
     cache.add_argument("--clear", action="store_true", help="remove it")
     cache.set_defaults(run=_cache)
+    ranks = commands.add_parser("launch", help="run a script as several processes that train together")
+    ranks.add_argument("-n", type=int, default=2, metavar="N", help="how many (default: 2)")
+    ranks.add_argument("program", nargs=argparse.REMAINDER, help="a script (or -m module) and its arguments")
+    ranks.set_defaults(run=_launch)
     doctor = commands.add_parser("doctor", help="say what is installed and what works")
     doctor.add_argument("--device", default="cpu", help="check a device, such as cuda, step by step")
     doctor.set_defaults(run=_doctor)
@@ -159,6 +163,15 @@ def _cache(args: argparse.Namespace) -> int:
         sizes = [s.st_size for _, s in object_cache.entries()]
         print(f"{len(sizes)} entries, {sum(sizes):,} bytes of at most {object_cache.LIMIT:,}, in {place}")
     return 0
+
+
+def _launch(args: argparse.Namespace) -> int:
+    from symc.dist.launch import launch
+
+    if args.n < 1 or not args.program:
+        raise InputError("launch: how many processes of which script?",
+                         help="python -m symc launch -n 2 train.py --its-own options")
+    return launch(args.n, args.program)
 
 
 def _doctor(args: argparse.Namespace) -> int:

@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 from symc.errors import did_you_mean
 
 #: Names by the module that has them.
-_LAZY = {"map": "mapping", "column": "sources", "sweep": "sweeps", "Sweep": "sweeps"}
+_LAZY = {"map": "mapping", "column": "sources", "sweep": "sweeps", "Sweep": "sweeps", "Comm": "comm", "mpi": "comm",
+         "nccl": "comm", "world": "comm", "local": "group", "DataParallel": "training"}
 
 if TYPE_CHECKING:
+    from symc.dist.comm import Comm, mpi, nccl, world
+    from symc.dist.group import local
     from symc.dist.mapping import map_ as map
     from symc.dist.sources import column
     from symc.dist.sweeps import Sweep, sweep
+    from symc.dist.training import DataParallel
 
-__all__ = ["Sweep", "column", "map", "sweep"]
+__all__ = ["Comm", "DataParallel", "Sweep", "column", "local", "map", "mpi", "nccl", "sweep", "world"]
 
 
 def __getattr__(name: str) -> Any:

@@ -65,7 +65,8 @@ def _function(f: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[C
         raise InputError(f"dist.map: the types of {f.name} are not known", help="sc.input(name, dtype, shape)")
     if not isinstance(f, CompiledFunction | JitFunction):
         f = jit(f)
-    names = list(inspect.signature(f).parameters)
+    names = ([s.name for s in f._signature.arguments.slots] if isinstance(f, CompiledFunction) else
+             list(inspect.signature(f).parameters))
     if len(args) == 1 and len(names) - len(kwargs) > 1 and is_parquet(args[0]):
         args = [args[0]] * (len(names) - len(kwargs))
     found: dict[int, tuple[np.ndarray, Source]] = {}

@@ -132,6 +132,8 @@ def compile(
             built = record.run("build", "",
                                lambda: build(outputs, inputs, updates, givens, donate, options["name"], loc))
             compiled = compile_built(built, options)
+        if hasattr(updates, "gradients") and not givens:
+            compiled.made_of = outputs, updates
         if accuracy_report:
             print(compiled.accuracy())
         return compiled

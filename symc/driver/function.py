@@ -42,6 +42,8 @@ class CompiledFunction:
 
     #: What a call calls, found here by the interpreter itself: at first ``CallPath.call``, later perhaps native code.
     __slots__ = ("__call__", "__dict__", "__weakref__")
+    #: The outputs and updates that it was compiled from, where an optimizer made these; in the process that did.
+    made_of: Any = None
 
     def __init__(self, built: Built, compilation: Compilation, program: Runner, options: Mapping[str, Any]):
         self._built, self._compilation, self._program = built, compilation, program

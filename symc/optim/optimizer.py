@@ -34,9 +34,14 @@ class Updates(dict[SharedVariable, Tensor]):
     """Updates of states: for ``sc.compile(u.loss, updates=u)``.
 
     ``loss`` is the loss that was given, with tables as they are where ``sparse="exact"`` keeps them behind.
+    ``optimizer``, ``gradients`` (by parameter) and ``made`` say of what they were made, for who joins the gradients of
+    several processes.
     """
 
     loss: Tensor
+    optimizer: Optimizer
+    gradients: dict[SharedVariable, Gradient]
+    made: dict[SharedVariable, Tensor]
 
 
 class Transform:
@@ -133,12 +138,13 @@ class Optimizer:
         if len(given) != len(wanted):
             raise InputError(f"{len(given)} gradients are given for {len(wanted)} parameters")
         gradients = [_fitting(g, p) for g, p in zip(given, wanted, strict=True)]
+        out = Updates()
+        out.optimizer, out.gradients = self, dict(zip(wanted, gradients, strict=True))
         if self.before or self.sparse == "exact" or not self.rule.additive:
             gradients = [g.summed(p.value.shape[0]) if isinstance(g, SparseRows) else g  # type: ignore[arg-type]
                          for g, p in zip(gradients, wanted, strict=True)]
         for transform in self.before:
             gradients = transform.apply(gradients, wanted)
-        out = Updates()
         out[self._steps()] = steps = self._steps() + 1
         now = Now(xp.astype(steps, np.float64), self.rate_at)
         for p, g in zip(wanted, gradients, strict=True):
@@ -148,6 +154,7 @@ class Optimizer:
                 self._dense_step(out, p, g, now)
         for average in self.after:
             average.update(out, wanted)
+        out.made = dict(out)
         return out
 
     @located
