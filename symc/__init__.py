@@ -58,6 +58,7 @@ _DISPATCH[_np.apply_along_axis] = lambda *args, **kwargs: _sys.modules[__name__]
 #: Names that are imported when they are first asked for, by the module that has them. ``a=b``: it is called b there.
 _LAZY = {
     "tensors.assumptions": "assume",
+    "tensors.callsite": "scope=scope_named",
     "codegen.cuda.user": "CudaKernel",
     "transforms.autodiff": "DisconnectedWarning grad grad_clip grad_scale hvp jvp reverse_grad stop_gradient "
     "value_and_grad vjp zero_grad",

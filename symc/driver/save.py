@@ -34,7 +34,7 @@ from symc.ir.attrs import Array
 from symc.ir.dim import Size, fresh_size, parse_dim
 from symc.ir.function import NUMBERED, Function, Guard, Input, bound_names
 from symc.ir.literal import INLINE_ELEMENTS
-from symc.ir.location import Inside, Loc
+from symc.ir.location import DEEPEST, Inside, Loc, in_order
 from symc.ir.op import Op, is_safe, lookup
 from symc.ir.parse import parse
 from symc.ir.phases import Record, recording
@@ -144,12 +144,16 @@ def _type_json(t: TensorType | None) -> Any:
 
 
 def _loc_json(loc: Loc | None) -> Any:
-    return None if loc is None else list(loc)
+    if loc is None:
+        return None
+    plain = [loc.file, loc.line, loc.role]
+    rest = [loc.function, _loc_json(loc.outer), loc.at, loc.called, [list(x) for x in loc.scopes]]
+    return plain if rest == ["", None, -1, "", []] else plain + rest
 
 
 def locs_json(locs: Any) -> list[Any]:
     """Lines of the user."""
-    return [list(loc) for loc in sorted(locs)]
+    return [_loc_json(loc) for loc in in_order(locs)]
 
 
 def _input_json(i: Input) -> list[Any]:
@@ -336,16 +340,23 @@ def _size(written: Any) -> Size:
     return size
 
 
-def _loc(data: Any) -> Loc | None:
+def _loc(data: Any, deep: int = 0) -> Loc | None:
     if data is None:
         return None
-    file, line, role = data
-    return Loc(text(file), count(line, 2**31), text(role))
+    file, line, role, *stack = data
+    found = text(file), count(line, 2**31), text(role)
+    if not stack:
+        return Loc(*found)
+    if deep >= DEEPEST:
+        raise InputError(f"a line has more than {DEEPEST} callers")
+    function, outer, at, called, scopes = stack
+    return Loc(*found, text(function), _loc(outer, deep + 1), count(at + 1, 2**31) - 1, text(called),
+               tuple((text(name), count(depth, 2**31)) for name, depth in scopes))
 
 
 def read_locs(data: Any) -> frozenset[Loc]:
     """Lines of the user."""
-    return frozenset(Loc(text(file), count(line, 2**31), text(role)) for file, line, role in data)
+    return frozenset(loc for d in data if (loc := _loc(d)) is not None)
 
 
 def text(item: Any) -> str:

@@ -90,8 +90,8 @@ class Function:
         return replace(self, body=Region(self.body.params, results), hints=kept)
 
     def locations(self, value: Value) -> list[location.Loc]:
-        """The user lines of a value, in a stable order."""
-        return location.in_order(self.hints.get(value, ()))
+        """The user lines of a value, in a stable order, each once."""
+        return list({str(loc): loc for loc in location.in_order(self.hints.get(value, ()))}.values())
 
     def __str__(self) -> str:
         from symc.ir.text import print_function

@@ -165,7 +165,7 @@ def apply(v: Value, arrays: list[Any], sizes: Mapping[str, int], check: bool, hi
         e.attach(_rows(arrays), location.in_order((hints or {}).get(v, ())))
         raise
     except MemoryError as e:
-        e.add_note(f"in {v.op.name} : {v.type} {', '.join(map(str, location.in_order((hints or {}).get(v, ()))))}")
+        e.add_note(f"in {v.op.name} : {v.type} {location.brief((hints or {}).get(v, ()))}")
         raise
     except ModuleNotFoundError as e:
         raise missing_package(e) from e

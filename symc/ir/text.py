@@ -150,8 +150,8 @@ class _Printer:
         yield f"{indent}  yield {', '.join(results)}".rstrip()
 
     def _comment(self, v: Value) -> str:
-        locs = location.in_order(self.hints.get(v, ()))
-        return "  // " + ", ".join(map(str, locs)) if locs else ""
+        locs = self.hints.get(v)
+        return "  // " + location.brief(locs) if locs else ""
 
 
 # --- pickling: graphs travel as flat tables of records, at any depth --------------------------------------------------

@@ -10,8 +10,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
 
+from symc.errors import InputError
 from symc.ir import location
 from symc.ir.location import Loc
 
@@ -20,27 +22,108 @@ if TYPE_CHECKING:
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SPARSE = f"{os.sep}scipy{os.sep}sparse{os.sep}"
-_inside: dict[str, bool] = {}
+_PYTHON = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+#: A frame's code is the user's, symc's, or of another package or Python itself.
+USER, OWN, PACKAGE = range(3)
+_kinds: dict[str, int] = {}
+#: So many frames of other packages in a row end a stack: what runs the user's program is no part of it.
+FAR = 8
+#: Lines by the places in the bytecode, as found by ``caller``; each entry keeps its code objects alive.
+_sites: dict[tuple, tuple[Loc, list[CodeType]]] = {}
+MOST_SITES = 20_000
+
+
+def kind_of(filename: str) -> int:
+    """The kind of the frames of a file."""
+    kind = _kinds.get(filename)
+    if kind is None:
+        path = os.path.abspath(filename)
+        packaged = filename.startswith(("<frozen", "<__array")) or path.startswith(_PYTHON) \
+            or any(folder in path for folder in _INSTALLED)
+        kind = _kinds[filename] = OWN if path.startswith(_PACKAGE) else PACKAGE if packaged else USER
+    return kind
 
 
 def is_inside(filename: str) -> bool:
-    """Frames of symc itself, and of what stands between: contextlib, functools, dataclasses, SciPy's sparse matrices.
+    """True for frames of symc itself, and of what stands between: Python and other packages."""
+    return kind_of(filename) != USER
+
+
+def caller(called: str = "") -> Loc:
+    """The user's line that is being executed, with those that called it. ``called``: the public function's name.
+
+    Every call of a public function pays for this, so the frames are only counted here and made lines of once.
     """
-    found = _inside.get(filename)
+    frame: FrameType | None = sys._getframe(1)
+    key: list[Any] = [location.scopes(), called]
+    codes: list[CodeType] = []
+    far = 0
+    while frame is not None:
+        code = frame.f_code
+        kind = _kinds.get(code.co_filename)
+        if kind is None:
+            kind = kind_of(code.co_filename)
+        if not kind:
+            key += id(code), frame.f_lasti
+            codes.append(code)
+            if len(codes) == location.DEEPEST:
+                break
+            far = 0
+        elif codes and kind == PACKAGE:
+            far += 1
+            if far > FAR:
+                break
+        frame = frame.f_back
+    if not codes:
+        return _asked.get() or _outside()
+    place = tuple(key)
+    found = _sites.get(place)
     if found is None:
-        standard = os.path.basename(filename) in ("contextlib.py", "functools.py", "dataclasses.py")
-        found = _inside[filename] = standard or _SPARSE in filename or os.path.abspath(filename).startswith(_PACKAGE)
-    return found
+        if len(_sites) >= MOST_SITES:
+            _sites.clear()
+        found = _sites[place] = _made(place, codes), codes
+    return found[0]
 
 
-def caller() -> Loc:
-    """The user's line that is being executed."""
+def _made(place: tuple, codes: list[CodeType]) -> Loc:
+    loc: Loc | None = None
+    for k in reversed(range(len(codes))):
+        code, at = codes[k], place[2 * k + 3]
+        lines = (line for begin, end, line in code.co_lines() if begin <= at < end)
+        inner = (place[1], place[0]) if k == 0 else ("", ())
+        loc = Loc(code.co_filename, next(lines, None) or code.co_firstlineno, "", _name(code), loc, at, *inner)
+    assert loc is not None
+    return loc
+
+
+def _name(code: CodeType) -> str:
+    """A function as a part of a path: of a special method the class; "" for a module and what has no name."""
+    name = code.co_name
+    if name.startswith("__") and "." in code.co_qualname:
+        return code.co_qualname.split(".")[-2]
+    return "" if name.startswith("<") else name
+
+
+def _outside() -> Loc:
+    """The first line outside of symc, where a package alone runs it; a thread of symc has none."""
     frame = sys._getframe(1)
-    while is_inside(frame.f_code.co_filename):
-        if frame.f_back is None:  # a thread of symc
-            return _asked.get() or Loc(frame.f_code.co_filename, frame.f_lineno)
+    while kind_of(frame.f_code.co_filename) == OWN and frame.f_back is not None:
         frame = frame.f_back
     return Loc(frame.f_code.co_filename, frame.f_lineno)
+
+
+@contextmanager
+def scope_named(name: str) -> Iterator[None]:
+    """Names what is built inside: a part of the path of every value, for dumps, traces, profiles and errors.
+
+    Scopes nest, and take the names of the user's functions between them: "encoder/layer2/attention".
+    """
+    if not isinstance(name, str) or not name.strip("/ "):
+        raise InputError(f"a scope's name is a string, not {name!r:.40}", where=[caller()],
+                         help='with sc.scope("encoder"): ...')
+    with location.scoped(name.strip("/"), len(caller().stack)):
+        yield
 
 
 def of_scipy_sparse() -> bool:

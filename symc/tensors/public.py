@@ -36,6 +36,8 @@ def located(fn: F, memory: str = "") -> F:
     Only the outermost call notes its line; a call made by symc itself belongs to the line that is in force.
     """
 
+    name = fn.__name__.strip("_")
+
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
         recorder = recorder_in(args)
@@ -45,7 +47,7 @@ def located(fn: F, memory: str = "") -> F:
             return recorder.record(call, args, kwargs)
         if location.here():
             return fn(*args, **kwargs)
-        loc = caller()
+        loc = caller(name)
         with location.at((loc,)):
             try:
                 labelled = "label" in PROTOCOLS

@@ -25,7 +25,7 @@ class Firing(NamedTuple):
     lines: Locs
 
     def __str__(self) -> str:
-        lines = ", ".join(map(str, location.in_order(self.lines)))
+        lines = location.brief(self.lines)
         text = f"{self.rule}: {expression(self.old, 3)} -> {expression(self.new, 3)}"
         return f"{text}    {lines}" if lines else text
 

@@ -167,7 +167,7 @@ def _numbered(paragraphs: Sequence[Sequence[str]], first: int) -> list[str]:
 
 
 def _places(lines: Iterable[Loc]) -> str:
-    return ", ".join(map(str, location.in_order(frozenset(lines))))
+    return location.brief(lines)
 
 
 def _finally(

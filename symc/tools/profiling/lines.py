@@ -37,7 +37,7 @@ class Shares:
 
     def of(self, f: Function, step: Step, sizes: Mapping[str, int]) -> dict[Loc, float]:
         """Part of a step that each line is; the parts are 1 all in all, unless no line is known."""
-        own = f.locations(step.value)
+        own = in_order(f.hints.get(step.value, ()))
         weights = dict.fromkeys(own, 0.0)
         for v in self._members.get(step.value, ()):
             locs = [loc for loc in self._lines.get(v, NOWHERE) if loc in weights]

@@ -9,6 +9,7 @@ import numpy as np
 
 from symc.codegen.kernel.names import kernel_name
 from symc.codegen.plan.amounts import amount
+from symc.ir.location import brief
 from symc.ir.plan import Step
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
@@ -34,7 +35,7 @@ def profile(name: str, program: Any, arrays: Sequence[np.ndarray], sizes: Mappin
     for k, t in enumerate(once):
         label = " in ".join([step_label(t.step), *reversed(inside[: t.depth])])
         inside[t.depth :] = [step_label(t.step)]
-        lines = ", ".join(map(str, t.function.locations(t.step.value)))
+        lines = brief(t.function.locations(t.step.value))
         seconds = min(r[k].seconds for r in runs) / often
         rows.append(ProfileRow(label, seconds, lines, _measured(t, sizes, shares, threads)))
     limits = None

@@ -164,7 +164,7 @@ class Profile(list[ProfileRow]):
                 row[2] += r.moved * part
                 row[3] += r.flops * part
                 row[4].add(id(r))
-        rows = [LineRow("(no line)" if loc is None else str(loc._replace(role="")), seconds, gradient, round(moved),
+        rows = [LineRow("(no line)" if loc is None else str(loc.with_role("")), seconds, gradient, round(moved),
                         round(flops), len(steps), loc.text if loc is not None else "")
                 for seconds, gradient, moved, flops, steps, loc in found.values()]
         return LineProfile(sorted(rows, key=lambda r: -r.seconds))
