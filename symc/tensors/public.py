@@ -36,7 +36,7 @@ def located(fn: F, memory: str = "") -> F:
     Only the outermost call notes its line; a call made by symc itself belongs to the line that is in force.
     """
 
-    name = fn.__name__.strip("_")
+    name = getattr(fn, "__name__", "").strip("_")
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:

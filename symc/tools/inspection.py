@@ -206,47 +206,7 @@ def profile(f: Any, args: tuple, kwargs: Mapping[str, Any], repeat: int) -> Prof
 
 
 def trace(f: Any, args: tuple, kwargs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    from symc.runtime.reference_program import ReferenceProgram
+    from symc.tools.named_values import trace
 
     _check_one_device(f, "trace")
-    arrays, sizes = bound(f, args, kwargs)
-    source = f._compilation.source
-    found: dict[Value, np.ndarray] = dict(zip(source.params, arrays, strict=True))
-
-    def keep(v: Value, result: Any, operands: list[Any]) -> None:
-        if not isinstance(result, tuple | list):
-            found[v] = np.array(result)
-
-    inner = {id(hints): _names(postorder(region.results), hints) for region, hints in source.inside.items()}
-    runs: dict[tuple[str, location.Loc], list[np.ndarray]] = {
-        name: [] for names in inner.values() for own in names.values() for name in own}
-
-    def keep_within(v: Value, result: Any, operands: list[Any], hints: Hints | None) -> None:
-        for name in inner.get(id(hints), {}).get(v, ()) if not isinstance(result, tuple | list) else ():
-            runs[name].append(np.array(result))
-
-    ReferenceProgram(source).run(arrays, sizes, observe=keep, within=keep_within)
-    out = {i.name: found[p] for i, p in zip(source.inputs, source.params, strict=True)}
-    kept = {name: found[v] for v, names in _names(source.values(), source.hints).items() if v in found
-            for name in names if name not in runs}
-    kept |= {n: np.stack(a) if len({x.shape for x in a}) == 1 else a[-1] for n, a in runs.items() if a}
-    for (name, loc), array in kept.items():
-        out[name if name not in out else f"{name} ({loc})"] = array
-    return out
-
-
-_ASSIGNED = re.compile(r"^([A-Za-z_]\w*)\s*(?::[^=]+)?=(?!=)")
-
-
-def _names(values: Sequence[Value], hints: Hints) -> dict[Value, list[tuple[str, location.Loc]]]:
-    """Names for values, of the user's lines (those of which a value is the last), and where they are."""
-    last: dict[location.Loc, Value] = {}
-    for v in values:
-        if v.op.name not in ("param", "constant", "get"):
-            for loc in location.in_order(hints.get(v, ())):
-                last[loc] = v
-    out: dict[Value, list[tuple[str, location.Loc]]] = {}
-    for loc, v in last.items():
-        match = _ASSIGNED.match(loc.text)
-        out.setdefault(v, []).append((match[1] if match and not loc.role else str(loc), loc))
-    return out
+    return trace(f._compilation.source, *bound(f, args, kwargs))

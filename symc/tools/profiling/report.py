@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from symc.ir.location import Loc
+from symc.ir.location import Loc, short
 from symc.tools.profiling.chrome import trace_text
 from symc.tools.profiling.limits import Limits, machine_limits
 from symc.tools.profiling.tables import Column, duration, number, table
+from symc.tools.profiling.tree import Node, tree
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,14 @@ class Measured:
     dtype: Any = None
     threads: int = 1
     shares: Mapping[Loc, float] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> dict[str, float]:
+        """Parts by what is printed of a line."""
+        found: dict[str, float] = {}
+        for loc, share in self.shares.items():
+            found[str(loc)] = found.get(str(loc), 0.0) + share
+        return found
 
 
 class ProfileRow(tuple[str, float, int, str]):
@@ -117,7 +126,7 @@ class Profile(list[ProfileRow]):
     """Rows ``(step, seconds, bytes written, lines)`` in the sequence of the plan, with more as attributes; prints as a
     table, slowest first.
 
-    ``by_line()`` is the same by user line, ``limits`` what this machine can do, ``to_chrome(path)`` a trace;
+    ``by_line()`` is the same by user line, ``tree()`` by scopes and calls, ``limits`` what this machine can do, ``to_chrome(path)`` a trace;
     ``denormals``: whether operands were denormal numbers (on x86-64; looked for in the thread of the call).
     """
 
@@ -164,10 +173,15 @@ class Profile(list[ProfileRow]):
                 row[2] += r.moved * part
                 row[3] += r.flops * part
                 row[4].add(id(r))
-        rows = [LineRow("(no line)" if loc is None else str(loc.with_role("")), seconds, gradient, round(moved),
+        rows = [LineRow("(no line)" if loc is None else short(loc.file, loc.line), seconds, gradient, round(moved),
                         round(flops), len(steps), loc.text if loc is not None else "")
                 for seconds, gradient, moved, flops, steps, loc in found.values()]
         return LineProfile(sorted(rows, key=lambda r: -r.seconds))
+
+    def tree(self) -> Node:
+        """Time by scopes, functions and lines, with what they call: prints as a table, and ``to_folded(path)`` and
+        ``to_speedscope(path)`` write it for a flame graph."""
+        return tree(self.name, self)
 
     def __str__(self) -> str:
         rows, total, limits = sorted(self, key=lambda r: -r.seconds), self.seconds or 1.0, self.limits
@@ -186,7 +200,9 @@ class Profile(list[ProfileRow]):
         whole = f"{duration(self.seconds)} in {len(self)} steps; {number(sum(r.moved for r in self))} moved, " \
                 f"{number(sum(r.flops for r in self))} operations"
         hint = "\nhint: denormal numbers were met, which take up to a hundred times as long: denormals='flush'"
-        return f"{table(columns)}\n{whole}\nlimits: {limits}{hint * self.denormals}"
+        nested = len({(loc.outer, loc.scopes) for r in self for loc in r.measured.shares}) > 1
+        calls = f"\n\n{self.tree()}" if nested else ""
+        return f"{table(columns)}\n{whole}\nlimits: {limits}{hint * self.denormals}{calls}"
 
     def to_json(self) -> str:
         """Everything in the tables, as JSON."""
@@ -196,7 +212,7 @@ class Profile(list[ProfileRow]):
             steps.append({
                 "step": r.step, "kind": r.measured.kind, "depth": r.depth, "runs": r.runs, "seconds": r.seconds,
                 "read": r.read, "written": r.written, "flops": r.flops, "of_limit": part, "limit": what,
-                "lines": {str(loc): share for loc, share in r.measured.shares.items()},
+                "lines": r.measured.lines,
             })
         limits = {"copy": self.limits.copy, "float32": self.limits.float32, "float64": self.limits.float64}
         lines = [vars(r) for r in self.by_line()]
