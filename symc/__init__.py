@@ -116,6 +116,7 @@ if TYPE_CHECKING:
     from symc.segments.value import Ragged as ragged
     from symc.special import digamma, erf, erfc, erfinv, gammaln
     from symc.tensors.assumptions import assume
+    from symc.tensors.callsite import scope_named as scope
     from symc.tools.debugging.bisect import bisect
     from symc.tools.debugging.public import diff
     from symc.tools.gradcheck import verify_grad

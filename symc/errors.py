@@ -8,8 +8,12 @@ from typing import Any
 
 from numpy.linalg import LinAlgError as _NumpyLinAlgError
 
+from symc import tracebacks
+
 #: How much of a type a row shows; a loop with many carries has a long one.
 LONGEST_TYPE = 80
+#: How many callers of a line are shown.
+MOST_CALLERS = 5
 
 
 def _short(text: str) -> str:
@@ -24,10 +28,15 @@ class SymcError(Exception):
     have a ``text`` attribute holding the source line.
     """
 
+    #: The frames of symc are left out of tracebacks (``symc.tracebacks``).
+    of_user = True
+    _known: frozenset[tuple[str, int]] = frozenset()
+
     def __init__(self, what: str, *, values: Sequence[tuple[str, Any, Any]] = (), where: Iterable[Any] = (),
                  help: str | None = None):
         self.what, self.values, self.where, self.help = what, list(values), list(where), help
         super().__init__(what)
+        tracebacks.prepare()
 
     def attach(self, values: Sequence[tuple[str, Any, Any]], where: Iterable[Any]) -> None:
         """Add what a lower layer could not know; what is already there stays."""
@@ -42,11 +51,45 @@ class SymcError(Exception):
             wide = max(len(r[0]) for r in rows)
             far = max(len(r[1]) for r in rows)
             lines += [f"    {a:{wide}}     {b:{far}}   {c}".rstrip() for a, b, c in rows]
-        for loc in self.where:
-            lines.append(f"  in {loc}         {getattr(loc, 'text', '')}".rstrip())
+        known = self._lines_of_traceback() if self.where else set()
+        for line in dict.fromkeys(line for loc in self.where for line in _rows(loc, known)):
+            lines.append(line)
         if self.help:
             lines.append(f"  help: {self.help}")
         return "\n".join(lines)
+
+
+    def __reduce__(self) -> Any:
+        made, args, *state = super().__reduce__()
+        return made, args, {**(state[0] if state else {}), "_known": frozenset(self._lines_of_traceback())}
+
+    def _lines_of_traceback(self) -> set[tuple[str, int]]:
+        """The lines that the traceback shows, and those that led to where the error was caught."""
+        found = set(self._known)
+        trace = self.__traceback__
+        frame = trace.tb_frame.f_back if trace is not None else None
+        while trace is not None:
+            found.add((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
+            trace = trace.tb_next
+        while frame is not None:
+            found.add((frame.f_code.co_filename, frame.f_lineno))
+            frame = frame.f_back
+        return found
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and notebooks print."""
+        import IPython  # it asks
+
+        trace = tracebacks.of_user(self.__traceback__) if tracebacks.hides(self) else self.__traceback__
+        return IPython.get_ipython().InteractiveTB.structured_traceback(type(self), self, trace, tb_offset=1)
+
+
+def _rows(loc: Any, known: set[tuple[str, int]]) -> Iterator[str]:
+    """A user's line, and of its callers those that the traceback does not have."""
+    yield f"  in {loc}         {getattr(loc, 'text', '')}".rstrip()
+    callers = [c for c in getattr(loc, "stack", ())[1:] if (c.file, c.line) not in known]
+    for c in callers[:MOST_CALLERS]:
+        yield f"    called in {c}         {c.text}".rstrip()
 
 
 class ShapeError(SymcError, ValueError):
@@ -157,6 +200,8 @@ def named_packages() -> Iterator[None]:
 
 class InternalError(SymcError, RuntimeError):
     """A bug in symc itself. ``text`` holds IR that shows it, ready to be a test."""
+
+    of_user = False
 
     def __init__(self, what: str, *, text: str = "", **details: Any):
         super().__init__(what, **details)

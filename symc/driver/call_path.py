@@ -34,6 +34,7 @@ from symc.tensors.callsite import caller
 from symc.tensors.pytree import filler as plain_filler
 from symc.tensors.pytree import match
 from symc.tensors.state import Cell
+from symc.tracebacks import trim
 
 
 class CallPath:
@@ -87,6 +88,7 @@ class CallPath:
             return filled
         except SymcError as e:
             e.attach((), (caller(),))
+            trim(e)
             raise
         except MemoryError as e:
             e.add_note(f"in {caller()}: {self.name}")

@@ -227,8 +227,8 @@ class CompiledFunction:
         ``file:line`` where there is none, below the scopes of ``sc.scope``: ``"encoder/layer2/h"``. Of several values
         made on a line the last one counts; ``name[0]``, ``name[1]`` are earlier turns of a line. Any part of the path
         that tells one is enough: ``trace["layer2/h"]``, ``trace["encoder/layer2"]`` for the last one in there, and
-        ``trace["layer2/softmax"]`` for what a function of symc gave there. What loops and branches compute is stacked, one entry for
-        each time that the line ran (the last of them if their shapes differ).
+        ``trace["layer2/softmax"]`` for what a function of symc gave there. What loops and branches compute is stacked,
+        one entry for each time that the line ran (the last of them if their shapes differ).
         """
         return _inspection().trace(self, args, kwargs)
 
@@ -238,8 +238,8 @@ class CompiledFunction:
         do.
 
         The best of ``repeat`` runs on copies of the arguments; state stays as it is. ``.by_line()`` divides the time
-        among the user's lines, ``.tree()`` among scopes and calls, which ``.tree().to_speedscope(path)`` writes for a flame
-        graph; ``.to_chrome(path)`` writes a trace for a browser, ``.to_json()`` is all of it.
+        among the user's lines, ``.tree()`` among scopes and calls, which ``.tree().to_speedscope(path)`` writes for a
+        flame graph; ``.to_chrome(path)`` writes a trace for a browser, ``.to_json()`` is all of it.
         """
         return _inspection().profile(self, args, kwargs, repeat)
 

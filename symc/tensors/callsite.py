@@ -16,33 +16,17 @@ from typing import TYPE_CHECKING, Any
 from symc.errors import InputError
 from symc.ir import location
 from symc.ir.location import Loc
+from symc.tracebacks import KINDS, OWN, PACKAGE, USER, kind_of
 
 if TYPE_CHECKING:
     from symc.tensors.tracing import Trace
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SPARSE = f"{os.sep}scipy{os.sep}sparse{os.sep}"
-_PYTHON = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
-#: A frame's code is the user's, symc's, or of another package or Python itself.
-USER, OWN, PACKAGE = range(3)
-_kinds: dict[str, int] = {}
 #: So many frames of other packages in a row end a stack: what runs the user's program is no part of it.
 FAR = 8
 #: Lines by the places in the bytecode, as found by ``caller``; each entry keeps its code objects alive.
 _sites: dict[tuple, tuple[Loc, list[CodeType]]] = {}
 MOST_SITES = 20_000
-
-
-def kind_of(filename: str) -> int:
-    """The kind of the frames of a file."""
-    kind = _kinds.get(filename)
-    if kind is None:
-        path = os.path.abspath(filename)
-        packaged = filename.startswith(("<frozen", "<__array")) or path.startswith(_PYTHON) \
-            or any(folder in path for folder in _INSTALLED)
-        kind = _kinds[filename] = OWN if path.startswith(_PACKAGE) else PACKAGE if packaged else USER
-    return kind
 
 
 def is_inside(filename: str) -> bool:
@@ -61,7 +45,7 @@ def caller(called: str = "") -> Loc:
     far = 0
     while frame is not None:
         code = frame.f_code
-        kind = _kinds.get(code.co_filename)
+        kind = KINDS.get(code.co_filename)
         if kind is None:
             kind = kind_of(code.co_filename)
         if not kind:
@@ -129,7 +113,7 @@ def scope_named(name: str) -> Iterator[None]:
 def of_scipy_sparse() -> bool:
     """True if a sparse matrix of SciPy's called what is running: for the array of an operand."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(_PACKAGE):
+    while frame.f_back is not None and kind_of(frame.f_code.co_filename) == OWN:
         frame = frame.f_back
     return _SPARSE in frame.f_code.co_filename
 

@@ -15,6 +15,7 @@ from symc.errors import SymcError
 from symc.ir import location
 from symc.tensors.callsite import active, caller
 from symc.tensors.deferred import recorder_in
+from symc.tracebacks import trim
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,9 +60,11 @@ def located(fn: F, memory: str = "") -> F:
                 return out if scope is None else PROTOCOLS["settled"](memory, scope, args, kwargs, out)
             except SymcError as e:
                 e.attach((), (loc,))
+                trim(e)
                 raise
             except Exception as e:  # Python's own errors, such as a wrong number of arguments, name the line too
                 e.add_note(f"in {loc}         {loc.text}")
+                trim(e)
                 raise
 
     call.runs = fn  # type: ignore[attr-defined]

@@ -6,8 +6,7 @@ when it is asked for.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +17,8 @@ from symc.driver.modes import BY_NUMPY
 from symc.driver.save import reduce as reduce
 from symc.driver.save import token as token
 from symc.errors import InputError, PipelineError, PlanError, SymcError, did_you_mean
-from symc.ir import location
-from symc.ir.function import Function, Hints, bound_names
+from symc.ir.function import Function, bound_names
 from symc.ir.plan import Plan
-from symc.ir.traverse import postorder
-from symc.ir.value import Value
 from symc.runtime.cpu.commit import snapshot
 from symc.tensors.callsite import caller
 

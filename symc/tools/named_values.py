@@ -68,7 +68,10 @@ class Trace(dict[str, np.ndarray]):
         return super().__contains__(key) or isinstance(key, str) and len(self._matching(key)) == 1
 
     def get(self, key: str, default: Any = None) -> Any:  # type: ignore[override]
-        return self[key] if key in self else default
+        try:
+            return self[key]
+        except KeyError:
+            return default
 
     def __reduce__(self) -> tuple:
         return Trace, (self._arrays, self._names)

@@ -47,7 +47,7 @@ LEFT = {
     "tools/debugging/perturb.py": (1, "movements that keep all elements"),
     "tools/debugging/sample.py": (1, "leaves"),
     "tools/draw.py": (1, "leaves"),
-    "tools/inspection.py": (1, "leaves"),
+    "tools/named_values.py": (1, "leaves"),
     "tools/lint.py": (1, "what cancels"),
 }
 

@@ -1101,7 +1101,7 @@ def test_message_has_the_users_line_and_no_traceback_ends_elsewhere(name):
     assert "test_errors.py:*" in text or name.startswith("text_")
     last = traceback.extract_tb(e.__traceback__)[-1].filename.replace("\\", "/")
     assert "/numpy/" not in last and "/numba/" not in last
-    assert "/symc/" in last
+    assert "/symc/" in last or last.endswith("test_errors.py")  # in a function of the user, called by symc
 
 
 def test_there_are_enough_and_none_is_forgotten():

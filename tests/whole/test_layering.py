@@ -27,7 +27,8 @@ HEAVY = ["numba", "llvmlite", "scipy", "networkx", "cupy", "matplotlib", "sklear
           "sparse", "segments", "driver", "learning", "dyn", "fold", "dist", "tools", "testing", "front"]
 #: The floors of files at the top of the package.
 OF_FILES = {"special": "numpy_api", "linalg": "numpy_api", "fft": "numpy_api", "debug": "transforms",
-            "parallel": "transforms", **dict.fromkeys(["init", "params", "nn", "optim"], "learning")}
+            "parallel": "transforms", "tracebacks": "errors", "settings": "errors",
+            **dict.fromkeys(["init", "params", "nn", "optim"], "learning")}
 #: Imports upwards: a method of a compiled function is answered by a tool, and a mode checks by one; values and
 #: functions are printed and pickled by the text; and a value says for type checkers that it has an op.
 DOORS = {("driver/function.py", "symc.tools"), ("driver/stages.py", "symc.tools.debugging"),

@@ -33,7 +33,8 @@ def every(*roots: ast.AST) -> list[ast.AST]:
     """Nodes and all inside of them. (``ast.walk`` took half of the time in which a kernel becomes LLVM's text.)"""
     found = list(roots)
     for node in found:  # which grows
-        for x in node.__dict__.values():
+        for name in node._fields:  # others give nodes attributes: IPython's tracebacks "parent", of singletons too
+            x = getattr(node, name, None)
             if isinstance(x, ast.AST):
                 found.append(x)
             elif type(x) is list:

@@ -126,8 +126,9 @@ class Profile(list[ProfileRow]):
     """Rows ``(step, seconds, bytes written, lines)`` in the sequence of the plan, with more as attributes; prints as a
     table, slowest first.
 
-    ``by_line()`` is the same by user line, ``tree()`` by scopes and calls, ``limits`` what this machine can do, ``to_chrome(path)`` a trace;
-    ``denormals``: whether operands were denormal numbers (on x86-64; looked for in the thread of the call).
+    ``by_line()`` is the same by user line, ``tree()`` by scopes and calls, ``limits`` what this machine can do,
+    ``to_chrome(path)`` a trace; ``denormals``: whether operands were denormal numbers (on x86-64; looked for in the
+    thread of the call).
     """
 
     def __init__(self, rows: Sequence[ProfileRow] = (), name: str = "", events: Sequence[tuple] = (),

@@ -1,4 +1,4 @@
-"""A profile as a tree: time by scopes, functions and lines of the user's, as a table and for viewers of flame graphs."""
+"""A profile as a tree: time by scopes, functions and lines, as a table and for viewers of flame graphs."""
 
 from __future__ import annotations
 
