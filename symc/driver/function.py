@@ -298,8 +298,9 @@ class CompiledFunction:
 
         return to_dot(_inspection().stage(self, stage))
 
-    def to_html(self, path: Any) -> None:
-        """One HTML file that needs nothing else: every stage as text, with what changed, and its graph."""
-        from symc.tools.draw import to_html
-
-        to_html(self, path)
+    def to_html(self, path: Any, /, *args: Any, **kwargs: Any) -> None:
+        """One HTML file that needs nothing else, for a browser: the graph and text of every stage with what changed, the
+        kernels, the plan and its memory, each linked with the user's lines. With the arguments of a call it has the
+        times of that call.
+        """
+        _inspection().to_html(self, path, args, kwargs)

@@ -79,6 +79,45 @@ def input_names(f: Function) -> list[str]:
     return out
 
 
+def written_in(params: Sequence[Value], names: Sequence[str],
+               results: Sequence[Value]) -> tuple[dict[Value, str], list[tuple[Value, list[str]]]]:
+    """How the values of a block are written; and those that have a line of their own, with the names on its left.
+    Numbers and their splats are written where they are used."""
+    written: dict[Value, str] = {p: f"%{n}" for p, n in zip(params, names, strict=True)}
+    rows: list[tuple[Value, list[str]]] = []
+    count = 0
+    used = set(names)
+    values = postorder(results)
+    inlined = {v for v in values if splat_of(v) is not None and (v.shape or v.op.name == "constant")}
+    for v in values:
+        if v in written or v in inlined or v.op.name == "get":
+            continue
+        width = len(v.type.items) if isinstance(v.type, TupleType) else 1
+        own: list[str] = []
+        while len(own) < width:
+            if str(count) not in used:
+                own.append(f"%{count}")
+            count += 1
+        if isinstance(v.type, TupleType):
+            for k, name in enumerate(own):
+                written[v[k]] = name
+        else:
+            written[v] = own[0]
+        rows.append((v, own))
+    return written, rows
+
+
+def how_written(v: Value, written: Mapping[Value, str]) -> str:
+    """The name of an operand, or the number that it is."""
+    name = written.get(v)
+    if name is not None:
+        return name
+    number = splat_of(v)
+    if number is None:
+        raise ValueError(f"{v!r} is a free leaf: only closed functions have text")
+    return f"{print_number(number)}:{v.type}"
+
+
 class _Printer:
     def __init__(self, hints: Hints, inside: location.Inside):
         self.hints, self.inside = hints, inside
@@ -87,46 +126,14 @@ class _Printer:
         self, params: Sequence[Value], names: Sequence[str], results: Sequence[Value], indent: str
     ) -> tuple[list[str], list[str]]:
         """The lines of a block, and how its results are written."""
-        written: dict[Value, str] = {p: f"%{n}" for p, n in zip(params, names, strict=True)}
-        lines: list[str] = []
-        count = 0
-        used = set(names)
-        values = postorder(results)
-        inlined = self._inlined(values)
-        for v in values:
-            if v in written or v in inlined or v.op.name == "get":
-                continue
-            width = len(v.type.items) if isinstance(v.type, TupleType) else 1
-            own: list[str] = []
-            while len(own) < width:
-                if str(count) not in used:
-                    own.append(f"%{count}")
-                count += 1
-            if isinstance(v.type, TupleType):
-                for k, name in enumerate(own):
-                    written[v[k]] = name
-            else:
-                written[v] = own[0]
-            lines += self._line(v, own, written, indent)
-        return lines, [self._operand(r, written) for r in results]
-
-    def _inlined(self, values: Sequence[Value]) -> set[Value]:
-        """Values that are written where they are used: number constants and their splats."""
-        return {v for v in values if splat_of(v) is not None and (v.shape or v.op.name == "constant")}
-
-    def _operand(self, v: Value, written: Mapping[Value, str]) -> str:
-        name = written.get(v)
-        if name is not None:
-            return name
-        number = splat_of(v)
-        if number is None:
-            raise ValueError(f"{v!r} is a free leaf: only closed functions have text")
-        return f"{print_number(number)}:{v.type}"
+        written, rows = written_in(params, names, results)
+        lines = [line for v, own in rows for line in self._line(v, own, written, indent)]
+        return lines, [how_written(r, written) for r in results]
 
     def _line(self, v: Value, own: list[str], written: Mapping[Value, str], indent: str) -> Iterator[str]:
         text = f"{indent}{', '.join(own)} = {v.op.name}"
         if v.operands:
-            text += " " + ", ".join(self._operand(o, written) for o in v.operands)
+            text += " " + ", ".join(how_written(o, written) for o in v.operands)
         if shown := told_attrs(v):
             text += " " + print_attrs(shown)
         types = v.type.items if isinstance(v.type, TupleType) else (v.type,)

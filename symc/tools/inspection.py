@@ -206,3 +206,21 @@ def trace(f: Any, args: tuple, kwargs: Mapping[str, Any]) -> dict[str, np.ndarra
 
     _check_one_device(f, "trace")
     return trace(f._compilation.source, *bound(f, args, kwargs))
+
+
+# --- pictures ---------------------------------------------------------------------------------------------------------
+
+
+def to_html(f: Any, path: Any, args: tuple, kwargs: Mapping[str, Any]) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(html(f, args, kwargs))
+
+
+def html(f: Any, args: tuple = (), kwargs: Mapping[str, Any] | None = None) -> str:
+    """The explorer's page; with the times and sizes of a call, if its arguments are given."""
+    from symc.tools.explorer.model import model
+    from symc.tools.explorer.page import page
+
+    measured = (f.profile(*args, **kwargs or {}), bound(f, args, kwargs or {})[1]) if args or kwargs else (None, None)
+    record = notes(f) if f._options["mode"] not in BY_NUMPY else f._compilation.notes
+    return page(model(f, record, *measured))
