@@ -1,4 +1,4 @@
-"""The command line: ``python -m symc opt FILE -p "canonicalize,fold"``, ``show FILE``, ``doctor``.
+"""The command line: ``python -m symc opt FILE -p "canonicalize,fold"``, ``show FILE``, ``view FILE``, ``doctor``.
 
 Text in, text out, in the manner of mlir-opt. FILE may be ``-`` for standard input.
 """
@@ -42,6 +42,12 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser("show", help="parse, verify and print IR text")
     show.add_argument("file")
     show.set_defaults(run=_show)
+    view = commands.add_parser("view", help="show a function in a browser: IR text, what f.save wrote, or module:name")
+    view.add_argument("file", metavar="FILE", help="IR text, what f.save wrote, model.py:step, package.model:step")
+    view.add_argument("--port", type=int, default=0, help="port on 127.0.0.1 (default: any that is free)")
+    view.add_argument("-o", "--output", help="write the page to a file instead")
+    view.add_argument("--no-browser", action="store_true", help="print the address and open nothing")
+    view.set_defaults(run=_view)
     diff = commands.add_parser("diff", help="say what is different between two IR texts, but for names and order")
     diff.add_argument("left")
     diff.add_argument("right")
@@ -110,6 +116,18 @@ def _show(args: argparse.Namespace) -> int:
     for f in parse_module(_read(args.file)):
         verify(f)
         print(f)
+    return 0
+
+
+def _view(args: argparse.Namespace) -> int:
+    from symc.tools.explorer.server import page_of, view
+
+    html = page_of(args.file, _read)
+    if args.output is None:
+        view(html, args.port, not args.no_browser)
+    else:
+        with open(args.output, "w", encoding="utf-8") as file:
+            file.write(html)
     return 0
 
 

@@ -41,7 +41,7 @@ class Identities(list):
 
 #: Methods and properties of the compiled function that stand for those of the signature called last.
 TOOLS = ("dump", "stages", "plan", "source", "kernels", "memory", "explain", "why_not", "to_networkx", "to_dot",
-         "to_html", "inputs", "compile_count", "trace", "profile", "compile_profile", "shared")  # fmt: skip
+         "to_html", "draw", "inputs", "compile_count", "trace", "profile", "compile_profile", "shared")  # fmt: skip
 
 
 _INT64 = 2**63 - 1

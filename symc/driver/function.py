@@ -298,9 +298,17 @@ class CompiledFunction:
 
         return to_dot(_inspection().stage(self, stage))
 
+    def draw(self, path: Any = None, stage: str | None = None) -> str:
+        """The graph as SVG; or written to ``path``, whose suffix says how: ``.svg``, ``.png``, ``.pdf``, ``.dot``.
+        Graphviz draws it where it is installed; all but SVG and DOT need it.
+        """
+        from symc.tools.draw import draw
+
+        return draw(_inspection().stage(self, stage), path)
+
     def to_html(self, path: Any, /, *args: Any, **kwargs: Any) -> None:
-        """One HTML file that needs nothing else, for a browser: the graph and text of every stage with what changed, the
-        kernels, the plan and its memory, each linked with the user's lines. With the arguments of a call it has the
+        """One HTML file for a browser, which needs nothing else: the graph and text of every stage with what changed,
+        the kernels, the plan and its memory, all linked with the user's lines. With the arguments of a call it has the
         times of that call.
         """
         _inspection().to_html(self, path, args, kwargs)

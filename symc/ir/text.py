@@ -81,7 +81,7 @@ def input_names(f: Function) -> list[str]:
 
 def written_in(params: Sequence[Value], names: Sequence[str],
                results: Sequence[Value]) -> tuple[dict[Value, str], list[tuple[Value, list[str]]]]:
-    """How the values of a block are written; and those that have a line of their own, with the names on its left.
+    """Spellings of the values of a block; and those that have a line of their own, with the names on its left.
     Numbers and their splats are written where they are used."""
     written: dict[Value, str] = {p: f"%{n}" for p, n in zip(params, names, strict=True)}
     rows: list[tuple[Value, list[str]]] = []

@@ -1,46 +1,37 @@
-"""Pictures of functions: networkx graphs, Graphviz text, and one HTML file with every stage. Draws; decides nothing."""
+"""Pictures of functions: networkx graphs, Graphviz text, SVG and what Graphviz makes of it. Draws; decides nothing."""
 
 from __future__ import annotations
 
-import difflib
-import html
+import shutil
+import subprocess
+from html import escape
 from pathlib import Path
 from typing import Any
 
-from symc.errors import named_packages
+from symc.errors import InputError, named_packages
 from symc.ir.function import Function
-from symc.ir.text import print_function, splat_of
+from symc.ir.text import splat_of
 from symc.ir.value import Region, Value
+from symc.tensors.callsite import caller
+from symc.tools.explorer.graph import cut, family, label
 
-#: Fill colours of op families, by trait.
-_COLOURS = {"elementwise": "#dbeafe", "movement": "#fef3c7", "reduction": "#dcfce7"}
+#: Fill colours of families of ops.
+_COLOURS = {"elementwise": "#dbeafe", "movement": "#fef3c7", "reduction": "#dcfce7", "control": "#fce7f3",
+            "kernel": "#cffafe", "call": "#ede9fe", "leaf": "#f3f4f6"}
 
 
 def _nodes(f: Function) -> list[tuple[str, Value, dict[str, Any]]]:
     """A name, the value and its attributes for everything the function computes, operands first."""
     out: list[tuple[str, Value, dict[str, Any]]] = []
-    names = {p: i for p, i in zip(f.params, f.inputs, strict=True)}
-    count = 0
-    for v in [*f.params, *[v for v in f.values() if v not in names]]:
-        lines = ", ".join(map(str, f.locations(v)))
-        if v in names:
-            i = names[v]
-            out.append(
-                (
-                    i.name,
-                    v,
-                    dict(op=i.role, label=f"{i.name}\n{v.type}", type=str(v.type), lines=lines, colour="#f3f4f6"),
-                )
-            )
-            continue
-        number = splat_of(v)
-        if number is not None:
-            label = f"{number}\n{v.type}"
-        else:
-            label = f"{v.op.name}\n{v.type}" + ("" if not v.regions else "\n" + "\n".join(_ops(r) for r in v.regions))
-        colour = next((c for t, c in _COLOURS.items() if t in v.op.traits), "#fce7f3" if v.regions else "#ffffff")
-        out.append((f"%{count}", v, dict(op=v.op.name, label=label, type=str(v.type), lines=lines, colour=colour)))
-        count += 1
+    inputs = dict(zip(f.params, f.inputs, strict=True))
+    for v in [*f.params, *[v for v in f.values() if v not in inputs]]:
+        i, number = inputs.get(v), splat_of(v)
+        op = i.role if i is not None else v.op.name
+        says = i.name if i is not None else str(number) if number is not None else label(v)
+        inside = "\n".join(_ops(r) for r in v.regions) if family(v) == "control" else ""
+        facts = dict(op=op, label="\n".join(filter(None, [says, str(v.type), inside])), type=str(v.type),
+                     lines=", ".join(map(str, f.locations(v))), colour=_COLOURS[family(v)])
+        out.append((i.name if i is not None else f"%{len(out) - len(inputs)}", v, facts))
     return out
 
 
@@ -68,8 +59,8 @@ def to_networkx(f: Function) -> Any:
         graph.add_node(name, **facts)
         for k, o in enumerate(v.operands):
             graph.add_edge(named[o], name, position=k)
-    for k, (label, v) in enumerate(_results(f)):
-        graph.add_node(f"result {k}", op="result", label=label, type=str(v.type), lines="", colour="#e5e7eb")
+    for k, (title, v) in enumerate(_results(f)):
+        graph.add_node(f"result {k}", op="result", label=title, type=str(v.type), lines="", colour="#e5e7eb")
         graph.add_edge(named[v], f"result {k}", position=0)
     return graph
 
@@ -81,15 +72,16 @@ def _results(f: Function) -> list[tuple[str, Value]]:
 
 def to_dot(f: Function) -> str:
     """Graphviz text."""
-    lines = [f'digraph "{f.name}" {{', '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=10];']
+    lines = [f'digraph "{_quoted(f.name)}" {{',
+             '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=10];']
     place: dict[Value, int] = {}
     for k, (_, v, facts) in enumerate(_nodes(f)):
         place[v] = k
         tip = f', tooltip="{_quoted(facts["lines"])}"' if facts["lines"] else ""
         lines.append(f'  n{k} [label="{_quoted(facts["label"])}", fillcolor="{facts["colour"]}"{tip}];')
         lines += [f"  n{place[o]} -> n{k};" for o in v.operands]
-    for k, (label, v) in enumerate(_results(f)):
-        lines.append(f'  r{k} [label="{_quoted(label)}", shape=oval, fillcolor="#e5e7eb"];')
+    for k, (title, v) in enumerate(_results(f)):
+        lines.append(f'  r{k} [label="{_quoted(title)}", shape=oval, fillcolor="#e5e7eb"];')
         lines.append(f"  n{place[v]} -> r{k};")
     return "\n".join([*lines, "}"]) + "\n"
 
@@ -98,89 +90,71 @@ def _quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-# --- one page ---------------------------------------------------------------------------------------------------------
-
-_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
-body {{ font: 14px/1.4 sans-serif; margin: 1.5em; }} nav label {{ margin-right: 1em; }}
-pre {{ font: 12px/1.45 monospace; background: #f8fafc; padding: 1em; overflow: auto; }}
-.add {{ background: #dcfce7; }} .gone {{ background: #fee2e2; }}
-.stage {{ display: none; }} .stage.on {{ display: block; }}
-svg text {{ font: 10px monospace; }} svg {{ border: 1px solid #e5e7eb; max-width: 100%; }}
-</style></head><body><h1>{title}</h1>
-<nav>stage <input type="range" id="at" min="0" max="{last}" value="{last}"> <b id="name"></b></nav>
-{stages}{rest}
-<script>
-const stages = [...document.querySelectorAll(".stage")], at = document.getElementById("at");
-function show() {{ stages.forEach((s, k) => s.classList.toggle("on", k == at.value));
-  document.getElementById("name").textContent = stages[at.value].dataset.name; }}
-at.addEventListener("input", show); show();
-</script></body></html>
-"""
+# --- files ------------------------------------------------------------------------------------------------------------
 
 
-def to_html(function: Any, path: Any) -> None:
-    """Write the page: a slider over the stages, each with its text, what changed in it, and its graph."""
-    stages = function._compilation.stages
-    parts, before = [], ""
-    for name, f in [*stages.items(), ("final", function._compilation.final)]:
-        text = print_function(f)
-        parts.append(
-            f'<div class="stage" data-name="{html.escape(name)}"><pre>{_difference(before, text)}</pre>{_svg(f)}</div>'
-        )
-        before = text
-    rest = ""
-    if function._compilation.plan is not None:
-        rest += f"<h2>Plan</h2><pre>{html.escape(function.plan)}</pre>"
-        rest += f"<h2>Source</h2><pre>{html.escape(function.source)}</pre>"
-    Path(path).write_text(
-        _PAGE.format(title=html.escape(function.name), last=len(parts) - 1, stages="".join(parts), rest=rest), "utf-8"
-    )
+def draw(f: Function, path: Any = None) -> str:
+    """The picture as SVG; or written to a file, of the kind that its suffix says, whose path is returned.
+
+    Graphviz draws it where it is installed. Elsewhere there is SVG all the same, in layers by networkx.
+    """
+    place = None if path is None else Path(path)
+    kind = ".svg" if place is None else place.suffix.lower()
+    if kind == ".dot":
+        data = to_dot(f).encode()
+    elif shutil.which("dot"):
+        run = subprocess.run(["dot", f"-T{kind[1:] or 'svg'}"], input=to_dot(f).encode(), capture_output=True)
+        if run.returncode:
+            said = run.stderr.decode(errors="replace").strip().partition("\n")[0]
+            raise InputError(f"draw: Graphviz cannot write {str(path)!r}: {said}", where=[caller()],
+                             help="names end in .svg, .png, .pdf or .dot")
+        data = run.stdout
+    elif kind == ".svg":
+        data = layered_svg(f).encode()
+    else:
+        raise InputError(f"draw: {kind or 'a file without a suffix'} needs Graphviz, whose program 'dot' is not "
+                         "installed", where=[caller()],
+                         help="a name that ends in .svg or .dot needs nothing; its package is called graphviz")
+    if place is None:
+        return data.decode()
+    place.write_bytes(data)
+    return str(path)
 
 
-def _difference(before: str, after: str) -> str:
-    if not before:
-        return html.escape(after)
-    out = []
-    for line in difflib.ndiff(before.splitlines(), after.splitlines()):
-        kind = {"+ ": "add", "- ": "gone"}.get(line[:2])
-        if kind:
-            out.append(f'<span class="{kind}">{html.escape(line)}</span>')
-        elif line[:2] == "  ":
-            out.append(html.escape(line))
-    return "\n".join(out)
+#: Width and height of a box, and the room from one to the next.
+BOX, STEP = (170, 34), (190, 70)
 
 
-#: Larger graphs are shown as text alone.
-_DRAWN = 400
+def layered_svg(f: Function) -> str:
+    """The graph in layers, each value below its operands and each layer in the order of its operands: networkx says
+    which layer a value is in and where."""
+    with named_packages():
+        import networkx as nx
 
-
-def _svg(f: Function) -> str:
-    """The graph in rows by depth."""
-    nodes = _nodes(f)
-    if len(nodes) > _DRAWN:
-        return ""
-    depth: dict[Value, int] = {}
-    rows: dict[int, list[Value]] = {}
-    for _, v, _facts in nodes:
-        depth[v] = 1 + max((depth[o] for o in v.operands), default=-1)
-        rows.setdefault(depth[v], []).append(v)
-    place = {v: (20 + 150 * k, 20 + 60 * d) for d, row in rows.items() for k, v in enumerate(row)}
-    width = 30 + 150 * max(map(len, rows.values()), default=1)
-    out = [f'<svg viewBox="0 0 {width} {40 + 60 * len(rows)}" width="{width}" xmlns="http://www.w3.org/2000/svg">']
-    for _, v, _facts in nodes:
-        x, y = place[v]
-        out += [
-            f'<line x1="{place[o][0] + 65}" y1="{place[o][1] + 34}" x2="{x + 65}" y2="{y}" stroke="#94a3b8"/>'
-            for o in v.operands
-        ]
-    for name, v, facts in nodes:
-        x, y = place[v]
-        first, _, second = facts["label"].partition("\n")
-        tip = html.escape(f"{name} {facts['label']} {facts['lines']}")
-        out.append(
-            f'<g><title>{tip}</title><rect x="{x}" y="{y}" width="130" height="34" rx="5" '
-            f'fill="{facts["colour"]}" stroke="#64748b"/>'
-            f'<text x="{x + 6}" y="{y + 14}">{html.escape(first[:20])}</text>'
-            f'<text x="{x + 6}" y="{y + 28}">{html.escape(second.split(chr(10))[0][:20])}</text></g>'
-        )
+    graph = to_networkx(f)
+    at: dict[str, float] = {}
+    ordered = nx.DiGraph()
+    for depth, layer in enumerate(nx.topological_generations(graph)):
+        mean = {n: sum(at[p] for p in graph.predecessors(n)) / max(1, graph.in_degree(n)) for n in layer}
+        for k, n in enumerate(sorted(layer, key=lambda n: (mean[n], n))):
+            at[n] = k - len(layer) / 2
+            ordered.add_node(n, layer=depth)
+    place = {n: (STEP[0] * at[n], STEP[1] * ordered.nodes[n]["layer"]) for n in ordered}
+    left, wide, high = (f([p[k] for p in place.values()], default=0) for f, k in ((min, 0), (max, 0), (max, 1)))
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{left - 10} -10 {wide - left + BOX[0] + 20} '
+           f'{high + BOX[1] + 20}" font-family="monospace" font-size="10"><defs><marker id="a" viewBox="0 0 8 8" '
+           'refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto"><path d="M0 0 8 4 0 8z" fill="#64748b"/>'
+           "</marker></defs>"]
+    for a, b in dict.fromkeys(graph.edges()):
+        (x, y), (u, v) = place[a], place[b]
+        x, u, y, m = x + BOX[0] / 2, u + BOX[0] / 2, y + BOX[1], (y + BOX[1] + v) / 2
+        out.append(f'<path d="M{x} {y}C{x} {m} {u} {m} {u} {v}" fill="none" stroke="#94a3b8" marker-end="url(#a)"/>')
+    for n, (x, y) in place.items():
+        facts = graph.nodes[n]
+        lines = facts["label"].split("\n")
+        texts = [f'<text x="{x + 6}" y="{y + 14 * k + 14}">{escape(cut(t, 26))}</text>'
+                 for k, t in enumerate(lines[:2])]
+        out.append(f'<g><title>{escape(n + chr(10) + facts["label"] + chr(10) + facts["lines"])}</title><rect x="{x}" '
+                   f'y="{y}" width="{BOX[0]}" height="{BOX[1]}" rx="5" fill="{facts["colour"]}" stroke="#64748b"/>'
+                   + "".join(texts) + "</g>")
     return "".join([*out, "</svg>"])

@@ -21,6 +21,8 @@ const time = s => s >= 1 ? s.toFixed(1) + " s" : s >= 1e-3 ? (s * 1e3).toFixed(1
 
 /** More rows than this are drawn as closed groups at first. */
 const MANY = 120;
+/** More boxes than this take the layout too long. */
+const MOST = 500;
 const state = { at: model.stages.length - 1, by: "scopes", open: new Set(), tab: "text", hits: [], hit: -1,
   values: new Set(), lines: new Set(), steps: new Set(), kernels: new Set(), buffers: new Set() };
 const stage = () => model.stages[state.at], before = () => model.stages[state.at - 1];
@@ -86,7 +88,7 @@ function chosen() {
 // --- the drawing ----------------------------------------------------------------------------------------------------
 
 let graph = null, shown = new Map(), worker = null, view = { x: 0, y: 0, k: 1 }, drawing = 0;
-const sizeOf = n => [Math.max(30 + 6.9 * cut(n.label, 28).length, 20 + 6.3 * cut(n.type, 28).length), n.type ? 34 : 22];
+const sizeOf = n => [Math.max(30 + 6.9 * (cut(n.label, 28).length + (n.count ? 2 + String(n.count).length : 0)), 20 + 6.3 * cut(n.type, 28).length), n.type ? 34 : 22];
 
 /** The layout of Dagre, in a worker where there can be one. */
 function layout(g, done) {
@@ -114,10 +116,10 @@ function placed(dagre, task) {
     edges: task.edges.map(([a, b]) => g.edge(a, b).points.map(p => [p.x, p.y])) };
 }
 
-function draw(keep) {
+function draw(keep, then) {
   const at = stage(), now = ++drawing;
   graph = graphOf(model, at, state.by, state.open);
-  layout(graph, found => { if (now === drawing) { render(found); if (!keep) fit(); mark(); search(); } });
+  layout(graph, found => { if (now === drawing) { render(found); if (!keep) fit(); mark(); if (then) then(); } });
 }
 
 function render(found) {
@@ -141,6 +143,7 @@ function render(found) {
 }
 
 function box(n, x, y, w, h) {
+  if (n.box) { y -= 8; h += 16; }  // room for its name
   const g = make("g", { class: "node " + n.family + (n.box ? " cluster" : "") + (n.fresh ? " new" : ""), "data-key": n.key,
     transform: `translate(${x - w / 2} ${y - h / 2})`, onclick: e => { e.stopPropagation(); pickNode(n); },
     ondblclick: e => { e.stopPropagation(); toggle(n); } },
@@ -161,17 +164,28 @@ function pickNode(n) {
 /** Open or close a group, a kernel or a loop. */
 function toggle(n) {
   if (!n.group && !n.opens && !n.box) return;
-  if (!state.open.delete(n.key)) state.open.add(n.key);
-  draw(true);
+  const open = new Set(state.open);
+  if (!open.delete(n.key)) open.add(n.key);
+  reopen(open, true);
+}
+/** Open what is in `open`, unless that is too much to draw. */
+function reopen(open, keep) {
+  const count = graphOf(model, stage(), state.by, open).nodes.size;
+  if (count > MOST && open.size > state.open.size) {
+    $("help").textContent = `${count} boxes at once are too many to draw: open groups one by one, by a double click`;
+    return;
+  }
+  state.open = open;
+  draw(keep);
 }
 /** Show a row in the picture: open what it is in, and go there. */
 function reveal(row) {
   const top = row.outer[0] ?? row.value, r = model.regions[stage().region], k = r.values.indexOf(top);
-  const names = k < 0 ? [] : groupsOf(model, r.lines[k], state.by);
+  const names = k < 0 ? [] : groupsOf(model, stage(), state.by)[k];
   let changed = false;
   names.forEach((_, i) => { const key = "g:" + names.slice(0, i + 1).join("/"); changed ||= !state.open.has(key); state.open.add(key); });
   const go = () => { const at = shown.get(String(top)); if (at) { center(at); } };
-  if (changed) { draw(true); setTimeout(go, 400); } else go();
+  if (changed) draw(true, go); else go();
 }
 
 // --- moving about ---------------------------------------------------------------------------------------------------
@@ -239,7 +253,7 @@ function lines() {
     const on = loc >= 0 && [...state.lines].some(k => sameLine(k, loc)), used = loc >= 0 && rows.some(r => r.lines.some(k => sameLine(k, loc)));
     const seconds = loc >= 0 ? model.lineSeconds[model.locs[loc].short] : 0;
     return make("div", { class: "row" + (on ? " pick" : "") + (used ? "" : " plain"), onclick: used ? () => chooseLine(loc) : undefined },
-      String(n).padStart(5) + "  ", bar(seconds, most), code);
+      String(n).padStart(5) + "  ", most ? make("span", { class: "slot" }, bar(seconds, most)) : null, code);
   })]);
 }
 function kernels() {
@@ -251,8 +265,8 @@ function kernels() {
 function plan() {
   if (!model.steps.length) return [make("pre", { class: "dim" }, "no plan: run op by op")];
   return [...model.steps.map((s, k) => make("div", { class: "row" + (state.steps.has(k) ? " pick" : ""), style: `--in:${s.depth}`,
-    onclick: () => chooseStep(k) }, String(k).padStart(3) + "  ", bar(s.seconds, timed), s.seconds ? time(s.seconds) + "  " : "",
-    s.writes.join(", ") + " ← " + s.label + " " + s.reads.join(", ") + (s.inPlace ? "  in place" : "") + (s.runs > 1 ? "  ×" + s.runs : ""))),
+    onclick: () => chooseStep(k) }, String(k).padStart(3) + "  ", timed ? make("span", { class: "slot" }, bar(s.seconds, timed)) : null,
+    s.seconds ? time(s.seconds).padStart(8) + "  " : "", s.writes.join(", ") + " ← " + s.label + " " + s.reads.join(", ") + (s.inPlace ? "  in place" : "") + (s.runs > 1 ? "  ×" + s.runs : ""))),
     folded("the plan as text", [make("pre", {}, model.plan || "")])];
 }
 
@@ -319,19 +333,19 @@ function show(at) {
 /** Groups begin open where all of it can be drawn. */
 function regroup() {
   state.open = model.regions[stage().region].values.length > MANY ? new Set() : openable(model, stage(), state.by, false);
-  draw(); panel(); chosen(); memory();
+  draw(); search(); panel(); chosen(); memory();
 }
 function start() {
   $("title").textContent = model.name; $("title").title = model.about;
   $("at").max = model.stages.length - 1;
   if (!model.locs.some(l => l.path.length)) { state.by = ""; $("group").querySelector("[value=scopes]").remove(); }
-  if (!state.by && model.regions[stage().region].values.length > MANY) state.by = "lines";
+  if (!state.by && model.regions[stage().region].values.length > MANY) state.by = "lines";  // too many to be seen at once
   $("group").value = state.by;
   $("at").oninput = e => show(+e.target.value);
   $("back").onclick = () => show(state.at - 1); $("next").onclick = () => show(state.at + 1);
   $("group").onchange = e => { state.by = e.target.value; regroup(); };
-  $("fold").onclick = () => { state.open = new Set(); draw(); };
-  $("unfold").onclick = () => { state.open = openable(model, stage(), state.by, true); draw(); };
+  $("fold").onclick = () => reopen(new Set());
+  $("unfold").onclick = () => reopen(openable(model, stage(), state.by, true));
   $("fit").onclick = fit;
   $("search").oninput = () => { search(); if (state.tab === "text") panel(); };
   $("search").onkeydown = e => { if (e.key === "Enter") nextHit(); if (e.key === "Escape") { e.target.value = ""; search(); panel(); } };

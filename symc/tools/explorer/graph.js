@@ -4,12 +4,32 @@
 /** Text of the user's line number `loc` of the model. */
 const lineOf = (model, loc) => (model.locs[loc].role ? model.locs[loc].role + " " : "") + model.locs[loc].short;
 
-/** Names of the groups that a row of a region is in, outermost first. */
-function groupsOf(model, lines, by) {
-  if (!by || !lines.length) return [];
-  const own = lines.find(n => !model.locs[n].role) ?? lines[0], loc = model.locs[own];
-  if (by === "lines") return [lineOf(model, own)];
-  return loc.path.map((name, k) => (k === 0 && loc.role ? loc.role + " " : "") + name);
+/** More rows than this in one group, or in none, are put into parts of PART. */
+const CROWD = 100, PART = 50;
+/** More states than this are a group. */
+const STATES = 16;
+const grouped = new WeakMap();
+
+/** Names of the groups that each row of a stage is in, outermost first. `by`: "scopes", "lines" or "". */
+function groupsOf(model, stage, by) {
+  const known = grouped.get(stage);
+  if (known && known.by === by) return known.rows;
+  const rows = model.regions[stage.region].lines.map(lines => {
+    if (!by || !lines.length) return [];
+    const own = lines.find(n => !model.locs[n].role) ?? lines[0], loc = model.locs[own];
+    if (by === "lines") return [lineOf(model, own)];
+    return loc.path.map((name, k) => (k === 0 && loc.role ? loc.role + " " : "") + name);
+  });
+  const members = new Map();
+  for (const names of rows) members.set(names.join("/"), (members.get(names.join("/")) || 0) + 1);
+  const met = new Map();
+  for (const names of rows) {
+    const key = names.join("/"), count = members.get(key), k = met.get(key) || 0, from = k - k % PART;
+    met.set(key, k + 1);
+    if (count > (key ? CROWD : 6 * CROWD)) names.push(`${from + 1} to ${Math.min(from + PART, count)} of ${count}`);
+  }
+  grouped.set(stage, { by, rows });
+  return rows;
 }
 
 /**
@@ -18,13 +38,13 @@ function groupsOf(model, lines, by) {
  * edges: {from, to, back}. Keys: "12" is the value 12, "12/0/3" the value 3 in its first region, "g:a/b" a group.
  */
 function graphOf(model, stage, by, open) {
-  const fresh = new Set(stage.change.new), nodes = new Map(), edges = new Map(), seen = new Map();
+  const fresh = new Set(stage.change.new), nodes = new Map(), edges = new Map();
+  const groups = groupsOf(model, stage, by);
   const add = node => { nodes.set(node.key, node); return node.key; };
 
   /** What stands for a row inside of groups: itself, or the outermost closed group. */
-  function place(key, lines, parent, isNew) {
-    let outer = parent;
-    const names = groupsOf(model, lines, by);
+  function place(key, names, lines, isNew) {
+    let outer = null;
     for (let k = 0; k < names.length; k++) {
       const group = "g:" + names.slice(0, k + 1).join("/");
       if (!nodes.has(group)) add({ key: group, label: names[k], type: "", family: "group", parent: outer, count: 0,
@@ -50,7 +70,8 @@ function graphOf(model, stage, by, open) {
     r.params.forEach((p, k) => {
       if (prefix && !roles[k]) { from.set(p, [given[k]]); return; }
       const input = prefix ? { name: roles[k], type: model.values[p].type } : stage.inputs[k];
-      const key = add({ key: prefix + p, label: input.name, type: input.type, family: "leaf", value: p, parent, lines: [] });
+      const at = !prefix && input.role === "state" && stage.updates.length > STATES ? place(p, ["states"], [], false) : { parent };
+      const key = at.closed || add({ key: prefix + p, label: input.name, type: input.type, family: "leaf", value: p, parent: at.parent, lines: [] });
       from.set(p, [[key]]);
       if (prefix) link(given[k], key);
     });
@@ -62,9 +83,8 @@ function graphOf(model, stage, by, open) {
     };
     r.values.forEach((v, row) => {
       const x = model.values[v], key = prefix + v, lines = r.lines[row], isNew = !prefix && fresh.has(row);
-      const at = prefix ? { parent } : place(key, lines, parent, isNew);
+      const at = prefix ? { parent } : place(key, groups[row], lines, isNew);
       const shown = at.closed || key, operands = x.in.map(flow);
-      seen.set(key, shown);
       if (x.regions && open.has(key) && !at.closed) {
         add({ key, label: x.label || x.op, type: "", family: x.family, value: v, parent: at.parent, box: true, lines, fresh: isNew });
         const bodies = x.regions.map((q, k) => {
@@ -89,9 +109,10 @@ function graphOf(model, stage, by, open) {
   const results = expand(stage.region, "", [], null, []);
   results.forEach((sources, k) => {
     const label = k < stage.outputs ? "output " + k : "new " + stage.updates[k - stage.outputs];
-    link(sources, add({ key: "result " + k, label, type: "", family: "result", parent: null, lines: [] }));
+    const at = k >= stage.outputs && stage.updates.length > STATES ? place("", ["new states"], [], false) : { parent: null };
+    link(sources, at.closed || add({ key: "result " + k, label, type: "", family: "result", parent: at.parent, lines: [] }));
   });
-  return { nodes, edges: [...edges.values()], seen };
+  return { nodes, edges: [...edges.values()] };
 }
 
 /** Keys of all groups of a stage, and with `regions` of what has regions. */
@@ -100,7 +121,7 @@ function openable(model, stage, by, regions) {
     const r = model.regions[region];
     r.values.forEach((v, row) => {
       if (!prefix) {
-        const names = groupsOf(model, r.lines[row], by);
+        const names = groupsOf(model, stage, by)[row];
         names.forEach((_, k) => found.add("g:" + names.slice(0, k + 1).join("/")));
       }
       const x = model.values[v];
@@ -111,6 +132,7 @@ function openable(model, stage, by, regions) {
     });
   };
   visit(stage.region, "");
+  if (regions) found.add("g:states").add("g:new states");
   return found;
 }
 

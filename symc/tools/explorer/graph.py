@@ -74,9 +74,8 @@ class Tables:
                 "lines": [[] for _ in rows], "results": [self._values[v] for v in r.results],
                 "yields": [how_written(v, written) for v in r.results], "of": [v for v, _ in rows]})
         row = self.regions[known]
-        for k, v in enumerate(row["of"]):
-            row["lines"][k] += [n for n in map(self._loc, location.in_order(hints.get(v, ()))) if n not in row["lines"][k]]
-        for v in row["of"]:
+        for v, lines in zip(row["of"], row["lines"], strict=True):
+            lines += [n for n in map(self._loc, location.in_order(hints.get(v, ()))) if n not in lines]
             for q in v.regions:
                 self.region(q, [f"p{k}" for k in range(len(q.params))], inside.get(q, {}), inside)
         return known
@@ -114,7 +113,7 @@ class Tables:
         return self._values[v]
 
     def difference(self, before: int, after: int) -> dict[str, list]:
-        """What a pass changed: ``new``, rows of the region after it, and ``gone``, pairs of a row of the region before
+        """Changes by a pass: ``new``, rows of the region after it, and ``gone``, pairs of a row of the region before
         it and the row of the one after it in front of which it stood.
 
         A value that both have is the same wherever it stands; one that is different only because of what it is made of

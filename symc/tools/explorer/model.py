@@ -109,7 +109,7 @@ def _steps(plan: Plan, tables: Tables, kernels: Sequence[str], profile: Any) -> 
 
 
 def _kernel_of(name: str, kernels: Sequence[str]) -> int | None:
-    """Which kernel a launch runs: of its name, or one that is the same but for a mark such as ``_in_place``."""
+    """The kernel that a launch runs: of its name, or one that is the same but for a mark such as ``_in_place``."""
     if not name:
         return None
     return next((k for k, n in enumerate(kernels) if n == name),
@@ -117,7 +117,7 @@ def _kernel_of(name: str, kernels: Sequence[str]) -> int | None:
 
 
 def _memory(plan: Plan, sizes: dict[str, int]) -> dict[str, Any] | None:
-    """When each buffer is in use and where it lies; for sizes that nobody gave, with nominal ones."""
+    """Times at which each buffer is in use, and where it lies; for sizes that nobody gave, with nominal ones."""
     given = dict(sizes)
     for _ in range(100):  # sizes that are data are told by nobody else
         try:
