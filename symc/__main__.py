@@ -17,7 +17,7 @@ from symc.errors import InputError, SymcError
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit status is 1 for an error in the input, 2 for a wrong command line."""
-    args = _parser().parse_args(argv)
+    args = _parser().parse_args(_separated(list(sys.argv[1:] if argv is None else argv)))
     try:
         return args.run(args)
     except SymcError as e:
@@ -25,6 +25,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as e:
         print(f"symc: {e.strerror}: {e.filename}", file=sys.stderr)
     return 1
+
+
+def _separated(argv: list[str]) -> list[str]:
+    """The command line with "--" before a program and its own options."""
+    if argv[:1] != ["launch"] or argv[1:2] in (["-h"], ["--help"]):
+        return argv
+    at = 1 if argv[1:2] != ["-n"] else 3
+    return [*argv[:at], "--", *argv[at:]]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -64,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     cache.set_defaults(run=_cache)
     ranks = commands.add_parser("launch", help="run a script as several processes that train together")
     ranks.add_argument("-n", type=int, default=2, metavar="N", help="how many (default: 2)")
-    ranks.add_argument("program", nargs=argparse.REMAINDER, help="a script (or -m module) and its arguments")
+    ranks.add_argument("program", nargs="*", help="a script (or -m module) and its arguments")
     ranks.set_defaults(run=_launch)
     doctor = commands.add_parser("doctor", help="say what is installed and what works")
     doctor.add_argument("--device", default="cpu", help="check a device, such as cuda, step by step")
