@@ -1,4 +1,4 @@
-"""What a function is to those who call its export: arguments, results, states and sizes by names that C allows."""
+"""Interfaces of exports: arguments, results, states and sizes by names that C allows, and the plan that is run."""
 
 from __future__ import annotations
 

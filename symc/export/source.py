@@ -219,7 +219,7 @@ def _quoted(text: str) -> str:
 
 
 def _checks(entry: Entry) -> Iterator[str]:
-    """What is looked at before anything runs."""
+    """Lines that look at sizes before anything runs."""
     i = entry.interface
     for s in i.sizes.values():
         yield f"  if ({s} < 0 || {s} > INT64_C(1) << 40) return 1;\n"

@@ -56,7 +56,7 @@ class Statements:
         raise NotImplementedError
 
     def routine(self, plan: Plan, step: Step, reads: Sequence[str], writes: Sequence[str]) -> bool:
-        """What is no kernel. False for what C has no way to do."""
+        """A step that is no kernel. False for what C has no way to do."""
         raise NotImplementedError
 
     # -- text

@@ -190,7 +190,8 @@ def test_random_numbers(tmp_path):
 def test_refusals_before_anything_is_written(tmp_path):
     x, m, p = sc.vector("x"), sc.matrix("m"), sc.vector("p")
     for name, y in (("sort", sc.sort(x)), ("fft", sc.fft.fft(x)), ("ellipk", sc.special.ellipk(x)),
-                    ("eigh", sc.linalg.eigh(m)), ("print", sc.debug.print(x)), ("sort", sc.scan(lambda c, a: (sc.sort(c), a), p, x)[0])):
+                    ("eigh", sc.linalg.eigh(m)), ("print", sc.debug.print(x)),
+                    ("sort", sc.scan(lambda c, a: (sc.sort(c), a), p, x)[0])):
         f = sc.compile(y, name="refused")
         for write in (f.export_c, f.export_library):
             with pytest.raises(ExportError, match=name) as e:
