@@ -21,7 +21,9 @@ from symc.tracebacks import KINDS, OWN, PACKAGE, USER, kind_of
 if TYPE_CHECKING:
     from symc.tensors.tracing import Trace
 
-_SPARSE = f"{os.sep}scipy{os.sep}sparse{os.sep}"
+#: Libraries whose arrays call functions of their operands.
+SPARSE, MASKED, PANDAS, XARRAY = tuple(
+    os.sep + os.path.join(*p.split("."), "") for p in ("scipy.sparse", "numpy.ma", "pandas", "xarray"))
 #: So many frames of other packages in a row end a stack: what runs the user's program is no part of it.
 FAR = 8
 #: Lines by the places in the bytecode, as found by ``caller``; each entry keeps its code objects alive.
@@ -110,12 +112,12 @@ def scope_named(name: str) -> Iterator[None]:
         yield
 
 
-def of_scipy_sparse() -> bool:
-    """True if a sparse matrix of SciPy's called what is running: for the array of an operand."""
+def asking(*places: str) -> bool:
+    """True if a file of one of these libraries called what is running: for the array of an operand."""
     frame = sys._getframe(1)
     while frame.f_back is not None and kind_of(frame.f_code.co_filename) == OWN:
         frame = frame.f_back
-    return _SPARSE in frame.f_code.co_filename
+    return any(p in frame.f_code.co_filename for p in places)
 
 
 _asked: ContextVar[Loc | None] = ContextVar("symc_asked", default=None)

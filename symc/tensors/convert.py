@@ -13,8 +13,9 @@ from symc.ir.ops.cast import cast
 from symc.ir.ops.leaf import array as constant
 from symc.ir.types import DTYPE_NAMES, DTYPES, as_dtype
 from symc.ir.value import Value
-from symc.tensors.callsite import caller
+from symc.tensors.callsite import MASKED, PANDAS, asking, caller
 from symc.tensors.deferred import Recorded
+from symc.tensors.others import array_of, held
 from symc.tensors.public import API, PROTOCOLS, public
 from symc.tensors.sizes import SymbolicSize, user_size
 from symc.tensors.tensor import Tensor
@@ -90,7 +91,8 @@ def as_operand(item: Any) -> Tensor:
     if isinstance(item, Recorded):
         message, help = item.not_an_operand
         raise InputError(message, help=help)
-    return Tensor(constant(_as_array(item)))
+    inner = held(item)
+    return inner if isinstance(inner, Tensor) else Tensor(constant(_as_array(item)))
 
 
 def _number(item: Any) -> Tensor:
@@ -126,7 +128,7 @@ def own_dtype(item: Any, dtype: np.dtype) -> np.dtype:
 
 
 def _as_array(item: Any) -> np.ndarray:
-    a = np.asarray(item)
+    a = item if type(item) is np.ndarray else array_of(item)
     if a.dtype.kind not in "biufc":
         raise DTypeError(
             f"an array of dtype {a.dtype} is not supported",
@@ -137,11 +139,19 @@ def _as_array(item: Any) -> np.ndarray:
 
 
 def check_not_scipy(item: Any, operand: Tensor, called: bool = False) -> None:
-    """Raise InputError for a sparse matrix of SciPy's beside a symbolic value, of which it would ask the array."""
-    if called or type(item).__module__.startswith("scipy.sparse") and hasattr(item, "tocoo"):
-        what = "a sparse matrix of SciPy's" if called else f"{type(item).__name__}{list(item.shape)}"
-        raise InputError(f"{what} meets a symbolic value", values=[operand.describe()], where=[caller()],
-                         help="make it one of symc: sc.sparse.asarray(A) @ x; or a dense one: x + A.toarray()")
+    """Raise InputError for what asks a symbolic value for its array, or would: a sparse matrix of SciPy's, a masked
+    array, ``@`` of pandas."""
+    what, help = "a sparse matrix of SciPy's", "make it one of symc: sc.sparse.asarray(A) @ x; or a dense one: " \
+        "x + A.toarray()"
+    if called and asking(MASKED):
+        what, help = "a masked array", "masks are not supported: fill it first, a.filled(value)"
+    elif called and asking(PANDAS):
+        what, help = "an array of pandas", "say sc.matmul(a, x) for a @ x, or take its numbers: a.to_numpy()"
+    elif not called:
+        if not (type(item).__module__.startswith("scipy.sparse") and hasattr(item, "tocoo")):
+            return
+        what = f"{type(item).__name__}{list(item.shape)}"
+    raise InputError(f"{what} meets a symbolic value", values=[operand.describe()], where=[caller()], help=help)
 
 
 PROTOCOLS["not_scipy"] = check_not_scipy

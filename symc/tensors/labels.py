@@ -20,6 +20,7 @@ from symc.ir.order import postorder
 from symc.ir.traverse import region_params
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Region, Value, fresh_input
+from symc.tensors.callsite import XARRAY, asking
 from symc.tensors.leaves import leaf_of
 from symc.tensors.public import PROTOCOLS, located
 from symc.tensors.tensor import Tensor
@@ -353,6 +354,13 @@ def typed(t: TensorType, dims: Labels) -> str:
     return f"{text[:text.index('[')]}[{inner}]"
 
 
-Tensor.dims = property(dims_of)  # type: ignore[attr-defined]
+def _public_dims(t: Tensor) -> Labels:
+    """Labels for users, and not for xarray, which would take values for arrays of its own."""
+    if asking(XARRAY):
+        raise AttributeError("dims")
+    return dims_of(t)
+
+
+Tensor.dims = property(_public_dims)  # type: ignore[attr-defined]
 Tensor.rename, Tensor.drop_dims = located(rename), located(drop_dims)  # type: ignore[attr-defined]
 PROTOCOLS["typed"] = lambda t: typed(t.value.type, dims_of(t))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DeviceError, DTypeError, ExecutionError, InputError, ShapeError, SymcError, of_handler
+from symc.errors import DeviceError, DTypeError, ExecutionError, InputError, ShapeError, SymcError
 from symc.ir import location
 from symc.ir.dim import Dim, fresh_size
 from symc.ir.location import Loc
@@ -25,6 +25,7 @@ from symc.tensors.callsite import caller
 from symc.tensors.constants import known_array
 from symc.tensors.convert import own_dtype
 from symc.tensors.leaves import Leaf, leaf_of, register_leaf
+from symc.tensors.others import array_of
 from symc.tensors.sizes import named_size
 from symc.tensors.tensor import Tensor
 
@@ -264,18 +265,7 @@ def concrete(item: Any, name: str) -> np.ndarray:
             values=[item.describe()] if isinstance(item, Tensor) else [],
             help="compute with symbolic values before compile; pass arrays here (w.get_value() for a shared one)",
         )
-    if isinstance(item, np.ma.MaskedArray):
-        raise InputError(f"{name} is a masked array", help="masks are not supported: fill it first, a.filled(value)")
-    try:
-        array = np.asarray(item)
-    except SymcError:
-        raise
-    except Exception as e:  # whatever an array-like does when asked for its array
-        if of_handler(e):
-            raise
-        raise InputError(
-            f"{name} is not an array: {type(item).__name__} cannot be converted", help=f"NumPy says: {e}"
-        ) from None
+    array = array_of(item, name)
     try:
         as_dtype(array.dtype)
     except DTypeError as e:

@@ -16,10 +16,11 @@ from symc.errors import DTypeError, SymbolicValueError
 from symc.ir.dim import product
 from symc.ir.types import as_dtype
 from symc.ir.value import Value, first_line
-from symc.tensors.callsite import active, caller, of_scipy_sparse
+from symc.tensors.callsite import MASKED, PANDAS, SPARSE, active, asking, caller
 from symc.tensors.constants import Answer, array_at, known_array, shown_array
 from symc.tensors.deferred import Deferred
 from symc.tensors.leaves import Leaf, leaf_of, records, register_leaf
+from symc.tensors.others import library_of
 from symc.tensors.public import API, PROTOCOLS, located
 from symc.tensors.sizes import SymbolicSize, known_number, user_shape, user_size
 
@@ -27,7 +28,7 @@ from symc.tensors.sizes import SymbolicSize, known_number, user_shape, user_size
 def _operand(item: Any) -> bool:
     """True if an operator takes ``item``; otherwise Python asks the other side."""
     return isinstance(item, Tensor | Value | SymbolicSize | Deferred | np.ndarray | np.generic | bool | int | float |
-                      complex | list | tuple)  # fmt: skip
+                      complex | list | tuple) or bool(library_of(item))  # fmt: skip
 
 
 def _binary(function: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
@@ -68,6 +69,7 @@ class Tensor:
 
     __slots__ = ("__weakref__", "held", "labels", "value", "weak")
     __array_priority__ = 1000
+    __pandas_priority__ = 5000  #: its arrays leave operators to values
 
     def __init__(self, value: Value, weak: bool = False):
         self.value, self.weak = value, weak
@@ -208,7 +210,7 @@ class Tensor:
             "index with it (x[i]), use sc.take(x, i), sc.where or sc.cond; a loop over it is sc.while_loop", index)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        if of_scipy_sparse():
+        if asking(SPARSE, MASKED, PANDAS):
             PROTOCOLS["not_scipy"](None, self, called=True)
         found = self._numbers(
             "the array",

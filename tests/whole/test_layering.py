@@ -13,34 +13,24 @@ import symc as sc
 PACKAGE = Path(__file__).resolve().parents[2] / "symc"
 #: The floors of the house: each uses those before it.
 LAYERS = ["errors", "ir", "grad", "opt", "codegen", "runtime", "tensors", "numpy_api", "transforms", "random", "stats",
-          "sparse", "segments", "driver", "learning", "dyn", "fold", "export", "tools", "testing", "front"]
-          "sparse", "segments", "driver", "learning", "dyn", "fold", "compat", "tools", "testing", "front"]
+          "sparse", "segments", "driver", "learning", "dyn", "fold", "export", "dist", "compat", "tools", "testing",
+          "front"]
 #: The floors of files at the top of the package.
 OF_FILES = {"special": "numpy_api", "linalg": "numpy_api", "fft": "numpy_api", "debug": "transforms",
-            "parallel": "transforms", **dict.fromkeys(["init", "params", "nn", "optim"], "learning")}
+            "parallel": "transforms", "tracebacks": "errors", "settings": "errors",
+            **dict.fromkeys(["init", "params", "nn", "optim"], "learning")}
 #: Imports upwards: methods of compiled functions are answered by tools and exports, and a mode checks by one; values
 #: and functions are printed and pickled by the text; and a value says for type checkers that it has an op.
 DOORS = {("driver/function.py", "symc.tools"), ("driver/function.py", "symc.export"),
          ("driver/stages.py", "symc.tools.debugging"), ("ir/value.py", "symc.ir.text"),
          ("ir/function.py", "symc.ir.text"), ("ir/value.py", "symc.ir.op")}
-HEAVY = ["numba", "llvmlite", "scipy", "networkx", "cupy", "matplotlib", "sklearn", "pytest", "hypothesis", "mpmath"]
-          "sparse", "segments", "driver", "learning", "dyn", "fold", "dist", "tools", "testing", "front"]
-#: The floors of files at the top of the package.
-OF_FILES = {"special": "numpy_api", "linalg": "numpy_api", "fft": "numpy_api", "debug": "transforms",
-            "parallel": "transforms", "tracebacks": "errors", "settings": "errors",
-            **dict.fromkeys(["init", "params", "nn", "optim"], "learning")}
-#: Imports upwards: a method of a compiled function is answered by a tool, and a mode checks by one; values and
-#: functions are printed and pickled by the text; and a value says for type checkers that it has an op.
-DOORS = {("driver/function.py", "symc.tools"), ("driver/stages.py", "symc.tools.debugging"),
-         ("ir/value.py", "symc.ir.text"), ("ir/function.py", "symc.ir.text"), ("ir/value.py", "symc.ir.op")}
-HEAVY = ["dask", "distributed", "zarr", "pyarrow", "mpi4py",
+HEAVY = ["dask", "distributed", "zarr", "pyarrow", "mpi4py", "onnx", "onnxruntime",
          "numba", "llvmlite", "scipy", "networkx", "cupy", "matplotlib", "sklearn", "pytest", "hypothesis", "mpmath"]
 #: What a program that only builds expressions does not load: each of these takes as long as much of what it does load.
 LATER = [
     "symc.opt", "symc.codegen", "symc.runtime", "symc.tools", "symc.testing", "symc.grad", "symc.random", "symc.driver",
     "symc.stats", "symc.sparse", "symc.segments", "symc.init", "symc.params", "symc.nn", "symc.optim",
-    "symc.transforms", "symc.export", "symc.ir.parse", "symc.ir.text",
-    "symc.transforms", "symc.dist", "symc.ir.parse", "symc.ir.text",
+    "symc.transforms", "symc.export", "symc.dist", "symc.compat", "symc.ir.parse", "symc.ir.text",
     "uuid", "json", "difflib", "fractions", "decimal", "zipfile", "pathlib", "secrets",
 ]  # fmt: skip
 
