@@ -157,7 +157,8 @@ def start(rounds: int) -> None:
                 out = subprocess.run([sys.executable, "-c", START.format(path=path)], env=env, check=True,
                                      capture_output=True, text=True)
                 found[kind] = min(found.get(kind, 1e9), float(out.stdout))
-    print("from a pickle to the first result in a new process: " + ", ".join(f"{k} {v:.2f} s" for k, v in found.items()))
+    said = ", ".join(f"{k} {v:.2f} s" for k, v in found.items())
+    print(f"from a pickle to the first result in a new process: {said}")
 
 
 def main() -> None:

@@ -198,7 +198,8 @@ class _Kernels:
         least = LAUNCH * bool(least_bytes) + max(least_bytes / BANDWIDTH, least_work / ARITHMETIC)
         return Launch(a.kernel.name, "kernel", step, runs, a.grid, a.block, moved * runs, least_bytes * runs, shared,
                       resources.registers if resources else None, resources.spills if resources else None, part,
-                      seconds * runs, least * runs, a.of.lines if a.of else (), type(a.of.loaded.family).__name__ if a.of else "")
+                      seconds * runs, least * runs, a.of.lines if a.of else (),
+                      type(a.of.loaded.family).__name__ if a.of else "")
 
     def _of(self, loaded: Any) -> Traffic:
         if loaded.form not in self._traffic:

@@ -43,14 +43,16 @@ class Capsule:
 
 WORK = {
     "series": pd.Series(A), "other labels": pd.Series(A, index=[5, 4, 3]), "Int64": pd.Series([1, 2, 3], dtype="Int64"),
-    "index": pd.Index(A), "polars": pl.Series("s", A), "jax": jnp.asarray(A), "torch": FakeTorch(A), "dlpack": Capsule(),
+    "index": pd.Index(A), "polars": pl.Series("s", A), "jax": jnp.asarray(A), "torch": FakeTorch(A),
+    "dlpack": Capsule(),
     "xarray": xarray.DataArray(A, dims="t"), "nan": pd.Series([1.0, None, 3.0]),
 }  # fmt: skip
 REFUSED = {
     "masked": np.ma.array(A, mask=[0, 1, 0]), "unmasked": np.ma.array(A), "NA": pd.Series([1, None, 3], dtype="Int64"),
     "NA in a frame": pd.DataFrame({"a": pd.Series([1, None, 3], dtype="Int64")}),
-    "null": pl.Series("s", [1.0, None, 3.0]), "null in a frame": pl.DataFrame({"a": [1, None]}), "text": pd.Series(["u", "v", "w"]), "mixed":
-    pd.DataFrame({"a": A, "b": ["u", "v", "w"]}), "gradient": FakeTorch(A, "requires grad. Use tensor.detach()"),
+    "null": pl.Series("s", [1.0, None, 3.0]), "null in a frame": pl.DataFrame({"a": [1, None]}),
+    "text": pd.Series(["u", "v", "w"]), "mixed": pd.DataFrame({"a": A, "b": ["u", "v", "w"]}),
+    "gradient": FakeTorch(A, "requires grad. Use tensor.detach()"),
     "cuda": FakeTorch(A, "can't convert cuda:0 device type tensor. Use Tensor.cpu()"),
     "sparse": scipy.sparse.csr_array(np.eye(3)),
 }  # fmt: skip
@@ -116,7 +118,7 @@ def roles(x):
         "shared": lambda item: sc.shared(item, "s").get_value() * 2, "argument": f,
         "set_value": lambda item: [w.set_value(item), w.get_value() * 2][1], "default": as_default,
         "givens": lambda item: sc.compile(x * 2, [], givens={x: item}, mode="reference")(),
-        "where": lambda item: numbers(sc.where(x > -1, item, x) * 2, x), 
+        "where": lambda item: numbers(sc.where(x > -1, item, x) * 2, x),
         "nest": lambda item: numbers(sc.stack([item, item]), x)[0] * 2,
     }  # fmt: skip
 
