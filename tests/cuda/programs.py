@@ -25,13 +25,14 @@ class Program:
     function: Callable[..., Any]
     grad: str = ""
 
-    def compiled(self) -> Any:
-        """The function on the device "cuda"."""
+    def compiled(self, symbolic: bool = False) -> Any:
+        """The function on the device "cuda". ``symbolic``: sizes from 1,000 on have names, such as "s4096"."""
         given = {}
         for item in filter(None, map(str.strip, self.arguments.split(";"))):
             sign = next((c for c in item if c in DTYPES), " ")
             name, _, shape = item.partition(sign)
-            given[name] = sc.input(name, DTYPES[sign], tuple(int(s) for s in shape.split(",") if s))
+            given[name] = sc.input(name, DTYPES[sign], tuple(
+                f"s{s}" if symbolic and int(s) >= 1000 else int(s) for s in shape.split(",") if s))
         made = self.function(**given)
         results = list(made) if isinstance(made, list | tuple) else [made]
         if self.grad:

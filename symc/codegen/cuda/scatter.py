@@ -207,10 +207,10 @@ class _Text:
 
     # -- blocks that own rows
 
-    def _owned(self, rows: Size, each: Size, width: int, part: Size = 0) -> list[str]:
+    def _owned(self, rows: Size, each: Size, width: int, part: Size | None = None) -> list[str]:
         """Loop of a block over all steps, or over a ``part`` of them, for the rows that it owns."""
         w, nest, index = self.w, self.nest, self.w.index
-        if not part:
+        if part is None:
             w.lines = []
         items, inner = nest.space[: nest.rows], nest.space[nest.rows :]
         count, long, warps = product(items), BLOCK * LOOKS, BLOCK // WARP
@@ -219,10 +219,10 @@ class _Text:
         w.lines += [
             f"  __shared__ int counts[{LOOKS * warps}];",
             f"  __shared__ {index} items[{long}], places[{long}];",
-            f"  const {index} begin = {'0' if part else f'{index}(blockIdx.x) * {w.size(each)}'};",
+            f"  const {index} begin = {f'{index}(blockIdx.x) * {w.size(each)}' if part is None else '0'};",
             f"  const {index} end = min({w.size(rows)}, begin + {w.size(each)});",
-            f"  const {index} from = {f'{index}(blockIdx.x) * {w.size(part)}' if part else '0'};",
-            f"  const {index} last = min({w.size(count)}, from + {w.size(part or count)});",
+            f"  const {index} from = {'0' if part is None else f'{index}(blockIdx.x) * {w.size(part)}'};",
+            f"  const {index} last = {w.size(count) if part is None else f'min({w.size(count)}, from + {w.size(part)})'};",
             f"  const int warp = threadIdx.x / {WARP}, lane = threadIdx.x % {WARP};",
             f"  for ({index} base = from; base < last; base += {long}) {{"]
         self._look(items, inner)

@@ -63,19 +63,19 @@ extern "C" __global__ void __launch_bounds__(256) bias_gradient_rows(const f32 *
   }
 }
 extern "C" __global__ void __launch_bounds__(512) bias_gradient_parts(const f32 *__restrict__ a0, const f32 *__restrict__ a1, const f32 *__restrict__ a2, f32 *o0, f32 *o1, u8 *scratch0, const i32 n0, const i32 n1, const i32 n2) {
-  const i32 high = threadIdx.x / 32;
-  const i32 column = i32(blockIdx.x) * 32 + threadIdx.x % 32;
+  const i32 high = threadIdx.x / 16;
+  const i32 column = i32(blockIdx.x) * 16 + threadIdx.x % 16;
   f32 s16_ = f32(0.0);
   if (column < n2) {
     #pragma unroll 4
-    for (i32 g17_ = high; g17_ < n1; g17_ += 16) {
+    for (i32 g17_ = high; g17_ < n1; g17_ += 32) {
       s16_ = (s16_ + reinterpret_cast<f32 *>(scratch0)[g17_ * n2 + column]);
     }
   }
-  __shared__ f32 s16_part[16][32];
-  s16_part[high][threadIdx.x % 32] = s16_;
+  __shared__ f32 s16_part[32][16];
+  s16_part[high][threadIdx.x % 16] = s16_;
   __syncthreads();
   if (high > 0 || column >= n2) return;
-  for (int h = 1; h < 16; ++h) s16_ = (s16_ + s16_part[h][threadIdx.x]);
+  for (int h = 1; h < 32; ++h) s16_ = (s16_ + s16_part[h][threadIdx.x]);
   o0[column] = s16_;
 }

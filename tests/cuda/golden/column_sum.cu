@@ -52,19 +52,19 @@ extern "C" __global__ void __launch_bounds__(256) column_sum_rows0(const f32 *__
   }
 }
 extern "C" __global__ void __launch_bounds__(512) column_sum_parts0(const f32 *__restrict__ a0, f32 *o0, u8 *scratch0, const i32 n0, const i32 n1, const i32 n2) {
-  const i32 high = threadIdx.x / 32;
-  const i32 column = i32(blockIdx.x) * 32 + threadIdx.x % 32;
+  const i32 high = threadIdx.x / 16;
+  const i32 column = i32(blockIdx.x) * 16 + threadIdx.x % 16;
   f32 s6_ = f32(0.0);
   if (column < n0) {
     #pragma unroll 4
-    for (i32 g7_ = high; g7_ < n2; g7_ += 16) {
+    for (i32 g7_ = high; g7_ < n2; g7_ += 32) {
       s6_ = (s6_ + reinterpret_cast<f32 *>(scratch0)[g7_ * n0 + column]);
     }
   }
-  __shared__ f32 s6_part[16][32];
-  s6_part[high][threadIdx.x % 32] = s6_;
+  __shared__ f32 s6_part[32][16];
+  s6_part[high][threadIdx.x % 16] = s6_;
   __syncthreads();
   if (high > 0 || column >= n0) return;
-  for (int h = 1; h < 16; ++h) s6_ = (s6_ + s6_part[h][threadIdx.x]);
+  for (int h = 1; h < 32; ++h) s6_ = (s6_ + s6_part[h][threadIdx.x]);
   o0[column] = s6_;
 }

@@ -9,15 +9,17 @@ extern "C" __global__ void __launch_bounds__(256) embedding_gradient(const f32 *
   __shared__ i32 items[1024], places[1024];
   const i32 begin = i32(blockIdx.x) * n2;
   const i32 end = min(n3, begin + n2);
+  const i32 from = 0;
+  const i32 last = n4;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  for (i32 base = 0; base < n4; base += 1024) {
+  for (i32 base = from; base < last; base += 1024) {
     i32 place[4];
     unsigned found[4];
     #pragma unroll
     for (int k = 0; k < 4; ++k) {
       const i32 item = base + k * 256 + threadIdx.x;
       place[k] = -1;
-      if (item < n4) {
+      if (item < last) {
         const i64 t2_ = a1[item];
         const i64 t3_ = ((t2_ < i64(n5)) ? t2_ : i64(n5));
         const i64 t4_ = ((t3_ > i64(0LL)) ? t3_ : i64(0LL));

@@ -20,7 +20,8 @@ extern "C" __global__ void __launch_bounds__(256) transposed(const f32 *__restri
       const f32 x0 = tile0[x][y + k];
       const f32 t2_ = a1[slow * n1 + fast];
       const f32 t3_ = (x0 + t2_);
-      o0[slow * n1 + fast] = t3_;
+      const i32 at = slow * n1 + fast;
+      *(o0 + at) = t3_;
     }
   }
 }
