@@ -33,6 +33,7 @@ from symc.errors import (
     LinAlgError,
     MemoryBudgetError,
     NonFiniteError,
+    OutOfMemoryError,
     PackageError,
     ParseError,
     PipelineError,
@@ -45,6 +46,7 @@ from symc.ir import ops
 from symc.ir.garbage import no_collections as _no_collections
 from symc.numpy_api import *  # noqa: F403 - NumPy's functions, constants and dtypes under their own names
 from symc.numpy_api import bool
+from symc.settings import config
 from symc.tensors.convert import default_float, set_default_float
 from symc.tensors.deferred import Deferred
 from symc.tensors.inputs import Constant, Variable, input, matrix, scalar, tensor3, tensor4, vector
@@ -177,7 +179,9 @@ else:
             except ModuleNotFoundError as e:
                 if e.name != whole:
                     raise
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from symc.tensors.guidance import OF_SYMC, no_name
+
+        raise no_name(f"module {__name__!r}", name, OF_SYMC, __dir__())
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *_WHERE, *_MODULES})

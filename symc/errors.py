@@ -77,7 +77,7 @@ class SymcError(Exception):
         return found
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython and notebooks print."""
+        """The lines that IPython and notebooks print."""
         import IPython  # it asks
 
         trace = tracebacks.of_user(self.__traceback__) if tracebacks.hides(self) else self.__traceback__
@@ -138,6 +138,10 @@ class ExecutionError(SymcError, RuntimeError):
 
 class ExportError(SymcError, NotImplementedError):
     """A form that others run cannot express what a function computes."""
+
+
+class OutOfMemoryError(ExecutionError, MemoryError):
+    """A call needs more memory than there is."""
 
 
 class DeviceError(SymcError, RuntimeError):

@@ -18,14 +18,23 @@ from symc.driver.compilation import Compilation
 from symc.driver.labelled import filler, labelled_in
 from symc.driver.prologue import Prologue
 from symc.driver.signature import Signature, own_out
-from symc.errors import DTypeError, InputError, InternalError, ShapeError, SymcError, missing_package, of_handler
+from symc.errors import (
+    DTypeError,
+    InputError,
+    InternalError,
+    OutOfMemoryError,
+    ShapeError,
+    SymcError,
+    missing_package,
+    of_handler,
+)
 from symc.ir.locks import closed, new_lock, turnstile
 from symc.ir.ops.effect import has_effect
 from symc.ir.text import print_function
 from symc.ir.traverse import every_value
 from symc.ir.types import concrete_shape
 from symc.runtime.cpu.calls import left, raise_left
-from symc.runtime.cpu.commit import holding, mark, some_run
+from symc.runtime.cpu.commit import holding, mark, snapshot, some_run
 from symc.runtime.cpu.executor import Word
 from symc.runtime.cpu.frame import Refused
 from symc.runtime.cpu.frames import Frames
@@ -91,8 +100,7 @@ class CallPath:
             trim(e)
             raise
         except MemoryError as e:
-            e.add_note(f"in {caller()}: {self.name}")
-            raise
+            raise self._out_of_memory(e, args, kwargs) from None
         except ModuleNotFoundError as e:
             raise missing_package(e) from e
         except Exception as e:
@@ -100,6 +108,27 @@ class CallPath:
                 raise
             text = print_function(self._compilation.final)
             raise InternalError(f"{self.name}: {type(e).__name__}: {e}", where=[caller()], text=text) from e
+
+    def _out_of_memory(self, e: MemoryError, args: tuple, kwargs: dict[str, Any]) -> OutOfMemoryError:
+        """The error for a call that found no memory: what is largest where most is held."""
+        rows: list[tuple[str, Any, Any]] = []
+        needed = ""
+        from symc.codegen.plan.budget import largest_rows  # heavy
+        from symc.codegen.plan.memory import memory
+
+        try:
+            sizes = self._signature.sizes([*self._signature.arrays(args, kwargs), *snapshot(self._cells)])
+            if self._compilation.plan is not None:
+                rows = largest_rows(self._compilation.plan, sizes)
+                needed = f", of which the call needs {int(memory(self._compilation.plan, sizes)):,} bytes"
+        except (SymcError, MemoryError, KeyError):
+            pass  # the call was wrong in other ways too, or not even this fits
+        own = OutOfMemoryError(f"{self.name}: out of memory{needed}: {e}", values=rows, where=[caller()],
+                               help='sc.compile(..., max_bytes="2GB") computes again what does not fit; donate=, '
+                                    "float32, smaller arrays at once; f.memory(n=...) says what a call needs")
+        for note in (*getattr(e, "__notes__", ()), f"in {caller()}: {self.name}"):
+            own.add_note(note)
+        return own
 
     def _run(self, arrays: Sequence[Any], out: Any = None, cells: Sequence[Cell] = ()) -> list[Any]:
         """Outputs, then the new arrays of states, which the cells have at the same moment."""

@@ -9,7 +9,6 @@ that check.
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -27,6 +26,7 @@ from symc.runtime.cpu.frames import Frames, Sizes
 from symc.runtime.cpu.lowered import Lowered
 from symc.runtime.threads import threads_of
 from symc.runtime.with_prologue import WithPrologue
+from symc.settings import for_programs
 
 if TYPE_CHECKING:
     from symc.runtime.cache.recording import Recordings
@@ -101,10 +101,9 @@ def key_of(f: Function, mode: str, pipeline: str | None, donated: frozenset[int]
         return None
     if not all(is_builtin(v.op) for g in (f, given) if g is not None for v in every_value(g.body)):
         return None
-    settings = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("SYMC_") and k != object_cache.FOLDER]
     interface = [f"{i.role} {i.declared or i.type}" for i in f.inputs] + [f"{g} {g.least}" for g in f.guards]
     parts = ["function", version.of_everything(), f.body.fingerprint.hex(), str(interface), str(f.updates),
-             str(sorted(donated)), mode, str(pipeline), backend, *settings]
+             str(sorted(donated)), mode, str(pipeline), backend, *for_programs()]
     if given is not None:
         parts.append(f"given {given.body.fingerprint.hex()}")
     return object_cache.key(parts)

@@ -5,23 +5,19 @@ from __future__ import annotations
 import functools
 import os
 
-from symc.errors import InputError
 from symc.runtime.cpu.native.pool_ir import MOST_THREADS
+from symc.settings import config, variable
 
-#: The environment variable that says how many.
-VARIABLE = "SYMC_NUM_THREADS"
+VARIABLE = variable("threads")
 #: The one by which joblib, Dask and others tell their workers, among which they divide the processors.
 SHARE = "OMP_NUM_THREADS"
 
 
 def threads_of(threads: int | None) -> int:
-    """The number asked for; else what the variable says; else one for each processor that this process may use, but no
+    """The number asked for; else what the setting says; else one for each processor that this process may use, but no
     more than its share."""
     if threads is None:
-        text = os.environ.get(VARIABLE, "").strip()
-        if text and not (text.isdigit() and int(text)):
-            raise InputError(f"{VARIABLE}: {text!r} is not a number of threads", help=f"{VARIABLE}=4")
-        threads = int(text) if text else min(processors(), _share() or MOST_THREADS)
+        threads = config.threads or min(processors(), _share() or MOST_THREADS)
     return min(threads, MOST_THREADS)
 
 

@@ -8,6 +8,7 @@ are the list of what ``sc.*`` offers (``API``) and of which NumPy functions work
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -15,8 +16,11 @@ from symc.errors import SymcError
 from symc.ir import location
 from symc.tensors.callsite import active, caller
 from symc.tensors.deferred import recorder_in
+from symc.tensors.guidance import endless
 from symc.tracebacks import trim
 
+#: So many public functions inside of each other in a recursion that has no end.
+ENDLESS = 8
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: Public functions by name.
@@ -62,6 +66,10 @@ def located(fn: F, memory: str = "") -> F:
                 e.attach((), (loc,))
                 trim(e)
                 raise
+            except RecursionError as e:
+                if not _again(e, call):
+                    raise
+                raise endless(name, loc) from None
             except Exception as e:  # Python's own errors, such as a wrong number of arguments, name the line too
                 e.add_note(f"in {loc}         {loc.text}")
                 trim(e)
@@ -69,6 +77,20 @@ def located(fn: F, memory: str = "") -> F:
 
     call.runs = fn  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]
+
+
+def _again(e: RecursionError, call: Any) -> bool:
+    """True if the public function called is the outermost one of a recursion through such functions."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code is call.__code__:
+            return False
+        frame = frame.f_back
+    found, trace = 0, e.__traceback__
+    while trace is not None:
+        found += trace.tb_frame.f_code is call.__code__
+        trace = trace.tb_next
+    return found > ENDLESS
 
 
 def public(

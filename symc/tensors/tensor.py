@@ -80,7 +80,11 @@ class Tensor:
         """The value again, after a write to an array that shares memory with this one has taken it away."""
         if name == "value":
             return PROTOCOLS["current"](self)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        from symc.tensors.guidance import OF_TENSORS, no_name  # mistakes alone need it
+
+        raise no_name(f"{type(self).__name__!r} object", name, OF_TENSORS, dir(type(self)))
 
     # --- what is known of it ------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from symc.ir.location import Loc, in_order
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
 from symc.runtime.reference_program import ReferenceProgram
+from symc.tensors.callsite import caller
 
 _ASSIGNED = re.compile(r"^([A-Za-z_]\w*)\s*(?::[^=]+)?=(?!=)")
 
@@ -56,10 +57,10 @@ class Trace(dict[str, np.ndarray]):
         found = self._matching(key) if isinstance(key, str) else []
         if not found:
             hint = did_you_mean(str(key), {*self, *("/".join(n.parts) for n in self._names.values() if n.parts)})
-            raise TraceKeyError(f"trace: nothing is called {key!r}",
+            raise TraceKeyError(f"trace: nothing is called {key!r}", where=[caller()],
                                 help=hint if len(hint) < 300 else f"{hint[:300]} ...: all are in its keys()")
         if len(found) > 1:
-            raise TraceKeyError(f"trace: {len(found)} intermediates are called {key!r}",
+            raise TraceKeyError(f"trace: {len(found)} intermediates are called {key!r}", where=[caller()],
                                 values=[(repr(k), None, self._names[k].loc) for k in found[:10]],
                                 help="give more of the path, or one of these keys")
         return self._arrays[found[0]]

@@ -30,6 +30,7 @@ from symc.ir.value import Value, first_line, fresh_input
 from symc.opt import stabilize_values
 from symc.tensors import pytree as nest
 from symc.tensors.convert import as_tensor, convert
+from symc.tensors.guidance import refuse_function
 from symc.tensors.labels import dims_of, with_dims
 from symc.tensors.public import API, public
 from symc.tensors.tensor import Tensor
@@ -43,7 +44,8 @@ class DisconnectedWarning(UserWarning):
 
 
 @public()
-def grad(cost: Any, wrt: Any, *, cotangent: Any = None, disconnected: str = "raise", holomorphic: bool = False) -> Any:
+def grad(cost: Any, wrt: Any = None, *, cotangent: Any = None, disconnected: str = "raise",
+         holomorphic: bool = False) -> Any:
     """The derivative of the scalar ``cost`` with respect to every value in the nest ``wrt``, in the same nest.
 
     ``wrt`` may hold any values, not only inputs; one that others in ``wrt`` are made of gets the whole derivative,
@@ -58,6 +60,7 @@ def grad(cost: Any, wrt: Any, *, cotangent: Any = None, disconnected: str = "rai
     >>> sc.compile(sc.grad(sc.sum(x**3), x))([1.0, 2.0])
     array([ 3., 12.])
     """
+    refuse_function(cost, "grad")
     leaves, structure = _wrt(wrt, "grad")
     output = _output(cost, "grad")
     if cotangent is not None:

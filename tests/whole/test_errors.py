@@ -1062,6 +1062,75 @@ def text_with_two_functions():
     sc.parse("func @f() -> () {\n  return\n}\nfunc @g() -> () {\n  return\n}\n")
 
 
+# --- habits -----------------------------------------------------------------------------------------------------------
+
+
+@case
+def recursion_through_cond():
+    def factorial(n):
+        return sc.cond(n > 0, lambda: factorial(n - 1) * n, lambda: n)
+
+    factorial(sc.scalar("n"))
+
+
+@case
+def backward_of_a_value():
+    (sc.vector("x") ** 2).sum().backward()
+
+
+@case
+def eval_of_a_value():
+    x = sc.vector("x")
+    (x + 1).eval({x: [1.0]})
+
+
+@case
+def function_of_theano():
+    x = sc.vector("x")
+    sc.function([x], x + 1)
+
+
+@case
+def grad_of_a_function():
+    sc.grad(lambda x: (x**2).sum())
+
+
+@case
+def grad_without_wrt():
+    sc.grad(sc.vector("x").sum())
+
+
+@case
+def more_memory_than_there_is():
+    x = sc.vector("x")
+    f = sc.compile(sc.sort(sc.zeros((x.shape[0] * 2**43, 2)).reshape(-1)) + 1, [x], name="f")
+    f(np.ones(4))
+
+
+@case
+def setting_that_does_not_exist():
+    sc.config(thread=3)
+
+
+@case
+def setting_of_the_wrong_type():
+    sc.config(threads="many")
+
+
+@case
+def scope_without_a_name():
+    with sc.scope(""):
+        pass
+
+
+@case
+def trace_of_a_path_that_is_not_there():
+    x = sc.vector("x")
+    with sc.scope("encoder"):
+        y = sc.exp(x)
+    sc.compile(y, [x], mode="reference").trace([1.0])["encodr/exp"]
+
+
 # --- comparing --------------------------------------------------------------------------------------------------------
 
 
@@ -1092,13 +1161,13 @@ def test_message(name):
     text, e = message_of(CASES[name])
     assert text == read_golden()[name]
     assert isinstance(e, sc.SymcError)
-    assert isinstance(e, ValueError | TypeError | IndexError | RuntimeError)
+    assert isinstance(e, ValueError | TypeError | IndexError | RuntimeError | AttributeError)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_message_has_the_users_line_and_no_traceback_ends_elsewhere(name):
     text, e = message_of(CASES[name])
-    assert "test_errors.py:*" in text or name.startswith("text_")
+    assert "test_errors.py:*" in text or name.startswith(("text_", "setting_"))
     last = traceback.extract_tb(e.__traceback__)[-1].filename.replace("\\", "/")
     assert "/numpy/" not in last and "/numba/" not in last
     assert "/symc/" in last or last.endswith("test_errors.py")  # in a function of the user, called by symc

@@ -8,6 +8,7 @@ them; when that is too much, the next round cuts the new sequence where it is fu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from symc.codegen.kernel.names import is_kernel
 from symc.codegen.plan.cells import Work, is_view, source
@@ -292,12 +293,7 @@ class Rebuilt:
 def _too_small(plan: Plan, report: MemoryReport, budget: Budget) -> MemoryBudgetError:
     fixed = evaluate(persistent(plan), budget.sizes)
     results = sum(r.nbytes for r in report.rows if r.kind == "result")
-    rows = []
-    for h in _largest(plan, budget):
-        step = plan.steps[h.first]
-        lines = plan.function.locations(step.value)
-        size = evaluate(h.type.nbytes, budget.sizes)
-        rows.append((f"%{h.buffer}, {size:,} bytes, steps {h.first} to {h.last}", h.type, lines[0] if lines else None))
+    rows = largest_rows(plan, budget.sizes)
     if fixed + results > budget.max_bytes:
         what = f"inputs, states, constants and results alone take {fixed + results:,}"
     else:
@@ -309,12 +305,22 @@ def _too_small(plan: Plan, report: MemoryReport, budget: Budget) -> MemoryBudget
     )
 
 
-def _largest(plan: Plan, budget: Budget) -> list[Held]:
+def largest_rows(plan: Plan, sizes: Mapping[str, int]) -> list[tuple[str, Any, Any]]:
+    """Rows of an error: the largest buffers of the fullest step, with the user's lines."""
+    rows = []
+    for h in _largest(plan, sizes):
+        lines = plan.function.locations(plan.steps[h.first].value)
+        size = evaluate(h.type.nbytes, sizes)
+        rows.append((f"%{h.buffer}, {size:,} bytes, steps {h.first} to {h.last}", h.type, lines[0] if lines else None))
+    return rows
+
+
+def _largest(plan: Plan, sizes: Mapping[str, int]) -> list[Held]:
     """Buffers that are held at the fullest step: bytes times steps, the most first."""
     every = [h for h in held(plan) if plan.buffers[h.buffer].kind in ("temp", "result")]
     if not every:
         return []
-    size = {h: evaluate(h.type.nbytes, budget.sizes) for h in every}
+    size = {h: evaluate(h.type.nbytes, sizes) for h in every}
     change = [0] * (len(plan.steps) + 1)
     for h in every:
         change[h.first] += size[h]

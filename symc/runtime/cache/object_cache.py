@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING
 
 from symc.ir.record import dataclass
 from symc.runtime.cache.regular_file import open_quickly
+from symc.settings import config, variable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-FOLDER, OFF = "SYMC_CACHE_DIR", "off"
+FOLDER, OFF = variable("cache_dir"), "off"
 MAGIC = b"symc object 3\n"
 SUFFIX = ".o"
 #: The most bytes that are kept; what was not used for longest goes first.
@@ -42,7 +43,7 @@ class Entry:
 
 def folder() -> str | None:
     """The folder of entries; None if nothing is kept."""
-    named = os.environ.get(FOLDER)
+    named = config.cache_dir
     if named == OFF:
         return None
     if named:

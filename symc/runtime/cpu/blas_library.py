@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import os
 from abc import ABC, abstractmethod
 from functools import cache, cached_property
 from typing import Any, ClassVar
@@ -20,9 +19,9 @@ import numpy as np
 
 from symc.errors import InputError
 from symc.runtime.cpu import scipy_functions
+from symc.settings import config, variable
 
-#: The environment variable that asks for a library by its name.
-VARIABLE = "SYMC_BLAS"
+VARIABLE = variable("blas")
 #: The routines that are called, without the letter of the dtype.
 BLAS = ("axpy", "gemm", "gemv", "syrk", "trsm", "trsv")
 LAPACK = ("gelqf", "gesdd", "getrf", "lacpy", "laset", "potrf")
@@ -109,9 +108,7 @@ class OfScipy(Library):
 @cache
 def library() -> Library:
     """The library of this process: what the variable asks for, else NumPy's, if it serves."""
-    wanted = os.environ.get(VARIABLE, "").strip()
-    if wanted not in ("", OfNumpy.name, OfScipy.name):
-        raise InputError(f"{VARIABLE}: {wanted!r} is no library", help=f"{VARIABLE}=numpy or {VARIABLE}=scipy")
+    wanted = config.blas
     found = None if wanted == OfScipy.name else of_numpy()
     if found is None and wanted == OfNumpy.name:
         raise InputError(f"{VARIABLE}: NumPy has no BLAS and LAPACK here that can be called",

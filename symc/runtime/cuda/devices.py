@@ -6,7 +6,6 @@ read without waiting.
 
 from __future__ import annotations
 
-import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -17,9 +16,7 @@ from symc.errors import InputError
 from symc.ir.locks import new_lock
 from symc.runtime.cuda.device import Device, Kernel, Signature, Stream
 from symc.runtime.cuda.dry import dry_device
-
-#: The environment variable that says what "cuda" means: "emulated" (checked, slow), "emulated-fast" or "dry".
-VARIABLE = "SYMC_CUDA"
+from symc.settings import config
 
 #: How many arrays of other packages, and how many bytes of them, are kept for work that may not be done yet.
 MOST_HELD, HELD_BYTES = 64, 1 << 28
@@ -106,14 +103,10 @@ def is_real() -> bool:
 def _maker() -> tuple[str, Callable[[int], Device]]:
     if _makers:
         return f"asked {id(_makers[-1])}", _makers[-1]
-    wanted = os.environ.get(VARIABLE, "")
-    if wanted in ("emulated", "emulated-fast"):
-        return wanted, lambda index: _emulated(index, wanted == "emulated")
+    wanted = config.cuda
     if wanted == "dry":
         return wanted, dry_device
-    if wanted:
-        raise InputError(f"{VARIABLE}={wanted!r} is no kind of device", help="emulated, emulated-fast, dry, or nothing")
-    return "cupy", _cupy
+    return (wanted, lambda index: _emulated(index, wanted == "emulated")) if wanted else ("cupy", _cupy)
 
 
 def _emulated(index: int, checked: bool) -> Device:
