@@ -63,7 +63,7 @@ class ReferenceProgram:
                     observe(value, frame[at], operands)
                 for k in last:
                     frame[k] = None
-        results = self._deliver([frame[k] for k in found], arrays, out)
+        results = self.deliver([frame[k] for k in found], arrays, out)
         replace_arrays(cells, results[len(results) - len(cells) :])
         return results
 
@@ -92,7 +92,7 @@ class ReferenceProgram:
 
         return Timer(times, lambda: list(events))
 
-    def _deliver(
+    def deliver(
         self, results: list[Any], arrays: Sequence[np.ndarray], out: Sequence[np.ndarray | None] | None
     ) -> list[np.ndarray]:
         """Results as arrays of their own: an op's reference may return a view or an operand itself."""

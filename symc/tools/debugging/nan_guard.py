@@ -1,4 +1,8 @@
-"""``mode="nan_guard"``: stops at the first op that makes a nan or an infinity out of finite numbers, in loops too."""
+"""``mode="nan_guard"``: stops at the first op that makes a nan or an infinity out of finite numbers, in loops too.
+
+Calls run kernels that look at all they make (``finite_flag``). Where these find anything, and for programs that print or
+assert, the references run one by one and say what it is.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import NonFiniteError
+from symc.errors import NonFiniteError, SymcError
 from symc.ir import location
-from symc.ir.function import Hints
+from symc.ir.function import Function, Hints
+from symc.ir.locks import new_lock
+from symc.ir.ops.effect import has_effect
 from symc.ir.value import Value
+from symc.runtime.cpu.commit import replace_arrays
+from symc.tools.debugging.finite_flag import with_flag
+from symc.tools.debugging.native import Native, lowered
 
 
 class NanGuard:
@@ -18,12 +27,29 @@ class NanGuard:
 
     def __init__(self, program: Any):
         self.unchecked = program
+        self._lock = new_lock()
+        self._compiled: Any = None
+
+    def __reduce__(self) -> Any:
+        return NanGuard, (self.unchecked,)
+
+    def _flagged(self) -> Any:
+        """The program with a flag; False where there is none."""
+        with self._lock:
+            if self._compiled is None:
+                self._compiled = _flagged(self.unchecked.function)
+            return self._compiled
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.unchecked, name)
 
     def run(self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int], out: Any = None,
             cells: Sequence[Any] = ()) -> list[np.ndarray]:
+        found = self._run_flagged(arrays, sizes)
+        if found is not None:
+            results = self.unchecked.deliver(found, arrays, out)
+            replace_arrays(cells, results[len(results) - len(cells) :])
+            return results
         f = self.unchecked.function
         for i, a in zip(f.inputs, arrays, strict=True):
             if not _finite(a):
@@ -35,6 +61,26 @@ class NanGuard:
             _look(v, result, operands, f.hints)
 
         return self.unchecked.run(arrays, sizes, out, cells, observe=look, within=_look)
+
+    def _run_flagged(self, arrays: Sequence[np.ndarray], sizes: Mapping[str, int]) -> list[np.ndarray] | None:
+        """Results of kernels, if all that they made was finite."""
+        program = self._flagged()
+        if not program or not all(map(_finite, arrays)):
+            return None
+        try:
+            *results, fine = program.run(arrays, sizes)
+        except SymcError:  # the references say which op it was
+            return None
+        return results if fine else None
+
+
+def _flagged(f: Function) -> Any:
+    if any(has_effect(v) for v in f.values()):
+        return False
+    try:
+        return Native(lowered(with_flag(f)), reuse=True).program
+    except SymcError:
+        return False
 
 
 def _look(v: Value, result: Any, operands: list[Any], hints: Hints | None) -> None:

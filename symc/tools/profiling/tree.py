@@ -27,7 +27,7 @@ class Node:
         return self.seconds + sum(c.total for c in self.children.values())
 
     def __getitem__(self, path: str) -> Node:
-        """What is below: ``tree["encoder/layer2"]``, parts between left out or not; of functions the name alone."""
+        """The node below: ``tree["encoder/layer2"]``, parts between left out or not; of functions the name alone."""
         node = self
         for part in path.split("/"):
             found = [n for _, n in node.walk() if n is not node and part in (n.name, n.name.split(" ")[0])]
