@@ -64,6 +64,7 @@ class CallPath:
         self._updated = [self._cells[k - before] for k in built.function.updates]
         for cell in self._updated:
             cell.updated = True
+        self.failed: tuple[tuple, dict[str, Any]] | None = None  # arguments of the last call that raised
         self.prologue: Prologue | None = None
         if isinstance(program, WithPrologue):
             self.prologue = Prologue(program, [self._cells[k - before] for k in program.reads])
@@ -96,6 +97,7 @@ class CallPath:
                 self._learn()
             return filled
         except SymcError as e:
+            self.failed = args, kwargs
             e.attach((), (caller(),))
             trim(e)
             raise

@@ -249,6 +249,14 @@ class CompiledFunction:
         """Write the function as data: IR text, constants, state, options. ``sc.load(path)`` reads it."""
         _inspection().save(self, path)
 
+    def save_repro(self, path: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Write a script that repeats a call: the function as IR text, and its inputs, in an ``.npz`` file beside it
+        if they are long. It needs symc and nothing of your program; it is a test, too. Gives the path.
+
+        Without arguments it has those of the last call that failed, else random ones of the right types.
+        """
+        return _inspection().save_repro(self, path, args, kwargs)
+
     def __reduce__(self) -> Any:
         return _inspection().reduce(self)
 

@@ -7,7 +7,7 @@ when it is asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -199,6 +199,29 @@ def profile(f: Any, args: tuple, kwargs: Mapping[str, Any], repeat: int) -> Prof
     c = f._compilation
     shares = Shares(None if c.plan is None else notes(f))
     return profile(f.name, c.program, arrays, sizes, max(1, repeat), shares, compile_profile(f).phases)
+
+
+def save_repro(f: Any, path: Any, args: tuple, kwargs: Mapping[str, Any]) -> Any:
+    from symc.driver.stages import pipeline_of
+    from symc.tools.debugging.native import LOWERING
+    from symc.tools.debugging.repro import write_repro
+    from symc.tools.debugging.sample import Sample
+    from symc.tools.sampling import samples
+
+    _check_one_device(f, "save_repro")
+    settings, source, arrays = f._compilation.settings, f._compilation.source, None
+    if args or kwargs or not f.inputs:
+        arrays, said = bound(f, args, kwargs)[0], "of a call"
+    elif f._call_path.failed is not None:
+        with suppress(SymcError):
+            arrays, said = bound(f, *f._call_path.failed)[0], "of the last call that failed"
+    if arrays is None:
+        arrays, said = next(iter(samples(source))).arrays, "of its types, drawn at random"
+    pipeline = LOWERING if settings.mode in BY_NUMPY or not settings.backend.plans else pipeline_of(settings)
+    sample = Sample(source, tuple(map(np.asarray, arrays)), settings.donated)
+    options = ", ".join(f"{k}={v!r}" for k, v in f._options.items())
+    return write_repro(path, sample, f"A call of {f.name}.", f"Compiled with {options}. The inputs are {said}.",
+                       pipeline=pipeline, call=True)
 
 
 def trace(f: Any, args: tuple, kwargs: Mapping[str, Any]) -> dict[str, np.ndarray]:

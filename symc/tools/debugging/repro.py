@@ -35,7 +35,15 @@ CHECK = '''
     blame = CHECKS[{check!r}](Trial(function, [tuple(arrays)], frozenset({donated!r}), 0.0))
     difference = None if blame is None else blame.difference or blame.error
 '''
+CALL = '''
+    program = Native(optimize(function, {pipeline!r}).function, frozenset({donated!r}))
+    got = program.run(arrays)
+    print(*got, sep="\\n")
+    difference = Oracle(function, arrays).difference(got)
+'''
 IMPORTS = {
+    "call": "from symc.opt import optimize\nfrom symc.tools.debugging.native import Native\n"
+            "from symc.tools.debugging.tolerance import Oracle",
     "check": "from symc.testing.fuzz import derivatives  # noqa: F401 - declares checks\n"
              "from symc.testing.fuzz.checks import CHECKS, Trial",
     "pass": "from symc.tools.debugging.tolerance import Oracle\nfrom symc.ir.reference import evaluate_function\n"
@@ -69,15 +77,16 @@ def test_results_are_the_references():
 
 if __name__ == "__main__":
     test_results_are_the_references()
-    print("nothing is wrong any more")
+    print({end!r})
 '''
 
 
 def write_repro(path: str | os.PathLike[str], s: Sample, headline: str, details: str, *, pipeline: str | None,
-                check: str | None = None) -> Path:
+                check: str | None = None, call: bool = False) -> Path:
     """Write a script about a function that is wrong after ``pipeline``, or (None) natively; the path written.
 
-    ``check``: the name of a check of the fuzzer that it fails instead.
+    ``check``: the name of a check of the fuzzer that it fails instead. ``call``: nothing is known to be wrong; the
+    script calls what the pipeline and the backend make of it.
     """
     path = Path(path)
     constants = _constants(s)
@@ -85,13 +94,14 @@ def write_repro(path: str | os.PathLike[str], s: Sample, headline: str, details:
     if not literal:
         named = {f"input_{k}": a for k, a in enumerate(s.arrays)} | {f"constant_{d}": a for d, a in constants.items()}
         np.savez(path.with_suffix(".npz"), **named)  # type: ignore[arg-type]
-    kind = "check" if check is not None else "native" if pipeline is None else "pass"
-    body = {"check": CHECK, "native": NATIVE, "pass": PASS}[kind]
+    kind = "call" if call else "check" if check is not None else "native" if pipeline is None else "pass"
+    body = {"check": CHECK, "native": NATIVE, "pass": PASS, "call": CALL}[kind]
     run = body.format(donated=sorted(s.donated), pipeline=pipeline, check=check)
     text = SCRIPT.format(
         headline=headline.replace('"""', "'''"), details=details.replace('"""', "'''").replace("\\", "/").strip(),
         imports=IMPORTS[kind], run=run.lstrip("\n"),
         text=print_function(s.function, locations=False), stdlib="" if literal else "from pathlib import Path\n\n",
+        end="the results are those of the references" if call else "nothing is wrong any more",
         data=_literals(s.arrays, constants) if literal else _from_file(path.with_suffix(".npz").name, len(s.arrays)),
     )
     path.write_text(text, "utf-8")
