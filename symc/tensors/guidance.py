@@ -1,4 +1,4 @@
-"""Guidance on what to write instead: names of other packages, and habits, that symc has another way for. One table each."""
+"""Guidance on what to write instead of names of other packages, and of habits, that symc has another way for."""
 
 from __future__ import annotations
 
