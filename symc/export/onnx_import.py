@@ -15,7 +15,8 @@ from symc.driver.compile import compile
 from symc.driver.saved_file import JUNK, open_saved
 from symc.errors import InputError, SymcError
 from symc.export.onnx_file import KEY, onnx_package
-from symc.export.onnx_nodes import Graph
+from symc.export.onnx_node import Graph
+from symc.export.onnx_nodes import OPERATORS
 from symc.ir.dim import parse_dim
 from symc.ir.types import DTYPE_NAMES
 from symc.tensors.callsite import caller
@@ -85,7 +86,8 @@ def _read_beside(model: Any, folder: str) -> None:
             raise InputError(f"the array {t.name!r} is said to lie in {said.get('location')!r}",
                              help="a model's arrays lie in files of its own folder")
         with open_saved(place) as file:
-            file.seek(int(said.get("offset", 0)))
+            start = int(said.get("offset", 0))
+            file.seek(start if 0 <= start <= os.fstat(file.fileno()).st_size else os.fstat(file.fileno()).st_size)
             count = int(np.prod(t.dims, dtype=object)) * onnx.helper.tensor_dtype_to_np_dtype(t.data_type).itemsize
             data = file.read(max(0, count))
         if len(data) != count or int(said.get("length", count)) != count:
@@ -108,7 +110,7 @@ def _tensors(graph: Any) -> Any:
 def _built(model: Any, where: str, given: Mapping[str, Any] | None, options: Mapping[str, Any]) -> Any:
     try:
         said = _own_words(model)
-        graph = Graph(model, where)
+        graph = Graph(where, OPERATORS)
         arrays = {t.name: graph.array(t) for t in model.graph.initializer}
         states: dict[str, SharedVariable] = {n: shared(arrays.pop(n), n) for n in said["states"] if n in arrays}
         leaves = _inputs(model, {**arrays, **states}, given, where)
@@ -130,7 +132,7 @@ def _built(model: Any, where: str, given: Mapping[str, Any] | None, options: Map
 
 
 def _own_words(model: Any) -> dict[str, Any]:
-    """What ``f.to_onnx`` noted, of which nothing is believed that is not so."""
+    """Notes of ``f.to_onnx``, none of which is believed that is not so."""
     empty: dict[str, Any] = {"states": [], "updates": {}, "outputs": None}
     noted = [p.value for p in model.metadata_props if p.key == KEY]
     if model.producer_name != "symc" or not noted:

@@ -11,35 +11,40 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from symc.errors import DTypeError
+from symc.errors import SymcError
+from symc.export.bit_parts import philox32, philox64, shift, unit_uniform
+from symc.export.function_parts import (
+    atan2_parts,
+    cbrt_parts,
+    digamma_parts,
+    expm1_parts,
+    is_negative,
+    lgamma_parts,
+    log1p_parts,
+)
+from symc.export.loop_parts import cholesky, lu_factor, lu_solve, moved_axis, running, solve_triangular_parts
 from symc.ir.dim import product as elements
 from symc.ir.op import Decompose, Op, splat
 from symc.ir.ops.arithmetic import abs_, fmod, maximum, minimum
 from symc.ir.ops.assume import assume
 from symc.ir.ops.cast import cast
-from symc.ir.ops.compare import eq, ge, gt, isinf, isnan, le, lt, ne
-from symc.ir.ops.control import scan
-from symc.ir.ops.cumulative import linrec
+from symc.ir.ops.compare import eq, gt, isinf, isnan, le, lt, ne
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.index import gather, scatter
-from symc.ir.ops.leaf import iota, scalar, size
-from symc.ir.ops.linalg import dot
-from symc.ir.ops.logic import and_, not_, or_, shl, shr, where, xor
-from symc.ir.ops.math import LN2, LN10, atan, exp, floor, log, logaddexp, sqrt
-from symc.ir.ops.matrix import by_column, by_row, part, permuted, permuted_back, swapped
-from symc.ir.ops.random_reference import MULTIPLIERS, WEYL
+from symc.ir.ops.leaf import iota, size
+from symc.ir.ops.logic import and_, not_, or_, where
+from symc.ir.ops.math import LN2, LN10, exp, floor, log, logaddexp
 from symc.ir.ops.reduce import any_, argmax, max_, min_, norm, spread, sum_
 from symc.ir.ops.shape import broadcast, concat, pad, reshape, slice_, transpose
-from symc.ir.ops.solve import solve_triangular
 from symc.ir.ops.sort import argsort
 from symc.ir.types import DTYPES, TensorType
-from symc.ir.value import Region, Value, param
+from symc.ir.value import Value
 
 I64, U64 = DTYPES["i64"], DTYPES["u64"]
 
 
 def parts_of(v: Value) -> Value | list[Value] | None:
-    """What a value is made of; None for one that is not known to be made of anything."""
+    """The values that a value is made of; None for one that is not known to be made of any."""
     own, facts = PARTS.get(v.op.name), v.op.facts
     found = own(v) if own is not None else None
     if found is None and isinstance(v.op.lowering, Decompose):
@@ -56,7 +61,7 @@ def widened(v: Value, wide: Mapping[np.dtype, np.dtype]) -> Value | None:
         return None
     try:
         out = v.op(*[cast(o, dtype=wide[o.dtype]) if o.dtype in wide else o for o in v.operands], **v.attrs)
-    except DTypeError:  # it is defined for these alone
+    except SymcError:  # it is defined for these alone
         return None
     return out if out.dtype == v.dtype else cast(out, dtype=v.dtype)
 
@@ -92,11 +97,7 @@ def _mod(v: Value) -> Value:
 
 def _copysign(v: Value) -> Value:
     size_ = abs_(v.operands[0])
-    return where(_negative(v.operands[1]), -size_, size_)
-
-
-def _negative(x: Value) -> Value:
-    return or_(lt(x, 0), and_(eq(x, 0), lt(1 / x, 0)))
+    return where(is_negative(v.operands[1]), -size_, size_)
 
 
 def _extreme(nearer: Op) -> Callable[[Value], Value]:
@@ -112,69 +113,6 @@ def _hypot(v: Value) -> Value:
     both = [reshape(abs_(x), shape=(1, *x.shape)) for x in v.operands]
     infinite = or_(*map(isinf, v.operands))
     return where(infinite, like(v, np.inf), norm(concat(*both, axis=0), axes=(0,)))
-
-
-def _shift(v: Value) -> Value | None:
-    """Shifts of signed integers by those of unsigned ones, whose number of places is in range."""
-    x, y = v.operands
-    bits, signed = 8 * x.dtype.itemsize, x.dtype.kind == "i"
-    if y.op is assume:
-        return None
-    far = or_(lt(y, 0), ge(y, bits)) if signed else ge(y, bits)
-    u = DTYPES[f"u{bits}"]
-    near = assume(cast(where(far, like(y, 0), y), dtype=u), low=0)
-    if v.op is shl or not signed:
-        moved = v.op(cast(x, dtype=u), near)
-        return where(far, like(x, 0), cast(moved, dtype=x.dtype) if signed else moved)
-    mask = where(lt(x, 0), like(x, -1), like(x, 0))
-    moved = cast(shr(cast(xor(x, mask), dtype=u), near), dtype=x.dtype)
-    return xor(where(far, like(x, 0), moved), mask)
-
-
-# --- functions --------------------------------------------------------------------------------------------------------
-
-
-def _expm1(v: Value) -> Value:
-    """By what rounding made of exp(x), whose error cancels (W. Kahan)."""
-    (x,) = v.operands
-    e = exp(x)
-    near = and_(gt(abs_(x), 0), lt(abs_(x), 1))
-    safe = where(near, e, like(e, 2))
-    return where(near, where(eq(e, 1), x, (safe - 1) * x / log(where(eq(safe, 1), like(e, 2), safe))),
-                 where(eq(x, 0), x, e - 1))
-
-
-def _log1p(v: Value) -> Value:
-    (x,) = v.operands
-    u = x + 1
-    near = and_(lt(abs_(x), 1), ne(u, 1))
-    return where(near, log(u) * x / where(near, u - 1, like(u, 1)), where(eq(u, 1), x, log(u)))
-
-
-def _cbrt(v: Value) -> Value:
-    """A root of the size, with one step of Newton's."""
-    (x,) = v.operands
-    size_ = abs_(x)
-    usual = and_(gt(size_, 0), lt(size_, np.inf))
-    a = where(usual, size_, like(x, 1))
-    r = exp(log(a) / 3)
-    r = r - (r - a / (r * r)) / 3
-    return where(usual, where(lt(x, 0), -r, r), x)
-
-
-def _atan2(v: Value) -> Value:
-    y, x = v.operands
-    both = and_(isinf(x), isinf(y))
-    one = lambda z: where(both, where(lt(z, 0), like(z, -1), like(z, 1)), z)
-    a, b = abs_(one(y)), abs_(one(x))
-    steep = gt(a, b)
-    low, high = where(steep, b, a), where(steep, a, b)
-    angle = atan(low / where(eq(high, 0), like(high, 1), high))
-    angle = where(steep, math.pi / 2 - angle, angle)
-    angle = where(_negative(x), math.pi - angle, angle)
-    return where(or_(isnan(x), isnan(y)), x + y, where(_negative(y), -angle, angle))
-
-
 
 
 # --- reductions and movements -----------------------------------------------------------------------------------------
@@ -238,14 +176,8 @@ def _dynamic_slice(v: Value) -> Value:
     for a, s in enumerate(starts_of(v, 1, v.shape)):
         n = v.shape[a]
         place = iota(shape=(n,), axis=0, dtype=I64) + broadcast(s, axes=(), shape=(n,))
-        x = x if n == x.shape[a] else _moved(gather(x, place, axes=(a,)), 0, a)
+        x = x if n == x.shape[a] else moved_axis(gather(x, place, axes=(a,)), 0, a)
     return x
-
-
-def _moved(x: Value, source: int, to: int) -> Value:
-    order = [a for a in range(x.ndim) if a != source]
-    order.insert(to, source)
-    return transpose(x, perm=tuple(order))
 
 
 def _dynamic_update_slice(v: Value) -> Value:
@@ -345,181 +277,7 @@ def _is_own_place(i: Value) -> bool:
         i.op.name == "add" and i.operands[0].op.name == "iota" and i.operands[1].op.name == "broadcast")
 
 
-# --- running ----------------------------------------------------------------------------------------------------------
-
-
-def _running(combine: Callable[..., Value], first: float) -> Callable[[Value], Value]:
-    """A loop along the axis: what came before is combined with each element."""
-    def parts(v: Value) -> Value:
-        axis, reverse = v.attrs["axis"], v.attrs["reverse"]
-        rows = [_moved(o, axis, 0) for o in v.operands]
-        n = rows[0].shape[0]
-        if v.op is linrec:  # what comes before the first is nothing, whatever the factor
-            start = eq(iota(shape=rows[0].shape, axis=0, dtype=I64), _last_place(n, rows[0]) if reverse else 0)
-            rows[0] = where(start, like(rows[0], 0), rows[0])
-        row = TensorType(v.dtype, rows[0].shape[1:])
-        before, *own = (param(k, row) for k in range(1 + len(rows)))
-        new = combine(before, *own)
-        body = Region((row,) * (1 + len(rows)), [new, new])
-        made = scan(splat(first, row), *rows, carry=1, xs=len(rows), length=n, reverse=reverse, regions=(body,))
-        return _moved(made[1], 0, axis)
-
-    return parts
-
-
-def _last_place(n, like_: Value) -> Value:
-    return broadcast(size(value=n - 1), axes=(), shape=like_.shape)
-
-
-# --- matrices ---------------------------------------------------------------------------------------------------------
-
-
-def _row(x: Value, k: Value, axis: int) -> Value:
-    return gather(x, k, axes=(axis % x.ndim,))
-
-
-def _at(v: Value, k: Value, axis: int) -> Value:
-    """True at the index k along an axis."""
-    return eq(iota(shape=v.shape, axis=axis % v.ndim, dtype=I64), broadcast(k, axes=(), shape=v.shape))
-
-
-def _below_row(v: Value, k: Value, axis: int) -> Value:
-    return gt(iota(shape=v.shape, axis=axis % v.ndim, dtype=I64), broadcast(k, axes=(), shape=v.shape))
-
-
-def _times(a: Value, x: Value) -> Value:
-    """Products of matrices with one vector each."""
-    batch = tuple(range(x.ndim - 1))
-    return dot(a, x, contract=((a.ndim - 1,), (x.ndim - 1,)), batch=(batch, batch))
-
-
-def _everywhere(d: Value, x: Value) -> Value:
-    """One number for each matrix or vector, in all of its elements."""
-    return broadcast(d, axes=tuple(range(d.ndim)), shape=x.shape)
-
-
-def _loop(n, carries: list[Value], captured: list[Value], body: Callable[..., list[Value]], reverse=False) -> Value:
-    """A scan over 0, ..., n - 1. ``body(k, carries, captured)`` gives new carries."""
-    count = TensorType("i64", ())
-    types = [*[c.type for c in carries], count, *[c.type for c in captured]]
-    leaves = [param(k, t) for k, t in enumerate(types)]
-    m = len(carries)
-    region = Region(types, body(leaves[m], leaves[:m], leaves[m + 1 :]))
-    return scan(*carries, iota(shape=(n,), axis=0, dtype=I64), *captured, carry=m, xs=1, length=n, reverse=reverse,
-                regions=(region,))
-
-
-def _cholesky(v: Value) -> Value:
-    """Column by column."""
-    (a,) = v.operands
-
-    def column(k, carries, captured):
-        (l,), (a,) = carries, captured
-        c = _row(a, k, -1) - _times(l, _row(l, k, -2))
-        d = sqrt(_row(c, k, -1))
-        c = where(_at(c, k, -1), _everywhere(d, c), where(_below_row(c, k, -1), c / _everywhere(d, c), like(c, 0)))
-        return [where(_at(l, k, -1), by_row(c, l.shape), l)]
-
-    return _loop(a.shape[-1], [like(a, 0)], [a], column)
-
-
-def _lu_factor(v: Value) -> list[Value]:
-    """Rows are exchanged and reduced, column by column."""
-    (a,) = v.operands
-    if a.shape[-1] == 0:
-        return [a, broadcast(scalar(0, I64), axes=(), shape=a.shape[:-1])]
-    perm = iota(shape=a.shape[:-1], axis=a.ndim - 2, dtype=I64)
-
-    def column(k, carries, captured):
-        lu, perm = carries
-        c = _row(lu, k, -1)
-        late = or_(_below_row(c, k, -1), _at(c, k, -1))
-        pivot = argmax(where(late, abs_(c), like(c, -1)), axes=(c.ndim - 1,))
-        here, there = _at(c, k, -1), eq(iota(shape=c.shape, axis=c.ndim - 1, dtype=I64), _everywhere(pivot, c))
-        own = iota(shape=c.shape, axis=c.ndim - 1, dtype=I64)
-        order = where(here, _everywhere(pivot, c), where(there, broadcast(k, axes=(), shape=c.shape), own))
-        lu, perm = permuted(lu, order), permuted(perm, order)
-        row, c = _row(lu, k, -2), _row(lu, k, -1)
-        d = _row(row, k, -1)
-        below = _below_row(c, k, -1)
-        factor = where(below, c / _everywhere(where(eq(d, 0), like(d, 1), d), c), like(c, 0))
-        right = where(_below_row(row, k, -1), row, like(row, 0))
-        lu = lu - by_row(factor, lu.shape) * by_column(right, lu.shape)
-        return [where(and_(_at(lu, k, -1), _below_row(lu, k, -2)), by_row(factor, lu.shape), lu), perm]
-
-    made = _loop(a.shape[-1], [a, perm], [], column)
-    return [made[0], made[1]]
-
-
-def _solve_triangular(v: Value) -> Value:
-    """Row by row."""
-    a, b = v.operands
-    lower, unit = v.attrs["lower"], v.attrs["unit"]
-    a = part(a, "lower" if lower else "upper")
-    if v.attrs["trans"] != "n":
-        a, lower = swapped(a), not lower
-
-    def row(k, carries, captured):
-        (x,), (a, b) = carries, captured
-        r = _row(a, k, -2)
-        batch = tuple(range(r.ndim - 1))
-        new = _row(b, k, -2) - dot(r, x, contract=((r.ndim - 1,), (r.ndim - 1,)), batch=(batch, batch))
-        if not unit:
-            new = new / _everywhere(_row(r, k, -1), new)
-        return [where(_at(x, k, -2), by_column(new, x.shape), x)]
-
-    return _loop(a.shape[-1], [like(b, 0)], [a, b], row, reverse=not lower)
-
-
-def _lu_solve(v: Value) -> Value:
-    lu, perm, b = v.operands
-    if v.attrs["trans"] == "n":
-        y = solve_triangular(lu, permuted(b, perm), lower=True, unit=True, trans="n")
-        return solve_triangular(lu, y, lower=False, unit=False, trans="n")
-    y = solve_triangular(lu, b, lower=False, unit=False, trans="t")
-    return permuted_back(solve_triangular(lu, y, lower=True, unit=True, trans="t"), perm)
-
-
-# --- random bits ------------------------------------------------------------------------------------------------------
-
-
-def _philox(key: Value, stream: Value, counter: Value) -> list[Value]:
-    """The four words of a block, as u64: ``symc.ir.ops.random_reference.philox`` in ops."""
-    mask, half = like(key, 0xFFFFFFFF), like(key, 32)
-    c0, c1, c2, c3 = and_(counter, mask), shr(counter, half), and_(stream, mask), shr(stream, half)
-    k0, k1 = and_(key, mask), shr(key, half)
-    for _ in range(10):
-        p0, p1 = like(c0, MULTIPLIERS[0]) * c0, like(c2, MULTIPLIERS[1]) * c2
-        c0, c1 = xor(xor(shr(p1, half), c1), k0), and_(p1, mask)
-        c2, c3 = xor(xor(shr(p0, half), c3), k1), and_(p0, mask)
-        k0, k1 = and_(k0 + like(k0, WEYL[0]), mask), and_(k1 + like(k1, WEYL[1]), mask)
-    return [c0, c1, c2, c3]
-
-
-def _philox64(v: Value) -> Value:
-    key, stream, index = v.operands
-    a, b, c, d = _philox(key, stream, shr(index, like(index, 1)))
-    odd = eq(and_(index, like(index, 1)), 1)
-    high, low = where(odd, d, b), where(odd, c, a)
-    return or_(shl(high, like(high, 32)), low)
-
-
-def _philox32(v: Value) -> Value:
-    key, stream, index = v.operands
-    words = _philox(key, stream, shr(index, like(index, 2)))
-    k = and_(index, like(index, 3))
-    out = words[3]
-    for j in (2, 1, 0):
-        out = where(eq(k, j), words[j], out)
-    return cast(out, dtype=DTYPES["u32"])
-
-
-def _unit_uniform(v: Value) -> Value:
-    (bits,), digits = v.operands, 53 if v.dtype.itemsize == 8 else 24
-    return cast(shr(bits, like(bits, 8 * bits.dtype.itemsize - digits)), dtype=v.dtype) * 2.0**-digits
-
-
-running_sum = _running(lambda before, x: before + x, 0)
+running_sum = running(lambda before, x: before + x, 0)
 #: By the names of ops; None from one of these: the op stays, or its record says more.
 PARTS: dict[str, Callable[[Value], Value | list[Value] | None]] = {
     "add_windows": _add_windows,
@@ -527,43 +285,45 @@ PARTS: dict[str, Callable[[Value], Value | list[Value] | None]] = {
     "argmax": _argmax,
     "argmin": _argmax,
     "argsort": _argsort,
-    "atan2": _atan2,
+    "atan2": atan2_parts,
     "bounded": lambda v: v.operands[0],
     "cached": lambda v: v.operands[0],
-    "cbrt": _cbrt,
+    "cbrt": cbrt_parts,
     "check_index": lambda v: v.operands[0],
-    "cholesky": _cholesky,
+    "cholesky": cholesky,
     "copysign": _copysign,
-    "cumprod": _running(lambda before, x: before * x, 1),
+    "cumprod": running(lambda before, x: before * x, 1),
+    "digamma": digamma_parts,
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update_slice,
     "exp2": lambda v: exp(v.operands[0] * LN2),
-    "expm1": _expm1,
+    "expm1": expm1_parts,
     "floordiv": lambda v: _floordiv(v) if v.dtype.kind == "f" else None,
     "fmax": _extreme(maximum),
     "fmin": _extreme(minimum),
     "hypot": _hypot,
-    "linrec": _running(lambda before, a, b: before * a + b, 0),
+    "lgamma": lgamma_parts,
+    "linrec": running(lambda before, a, b: before * a + b, 0),
     "log10": lambda v: log(v.operands[0]) * (1 / LN10),
-    "log1p": _log1p,
+    "log1p": log1p_parts,
     "log2": lambda v: log(v.operands[0]) * (1 / LN2),
-    "logcumsumexp": _running(lambda before, x: logaddexp(before, x), -math.inf),
-    "lu_factor": _lu_factor,
-    "lu_solve": _lu_solve,
+    "logcumsumexp": running(lambda before, x: logaddexp(before, x), -math.inf),
+    "lu_factor": lu_factor,
+    "lu_solve": lu_solve,
     "mod": lambda v: _mod(v) if v.dtype.kind == "f" else None,
     "mulz": lambda v: where(eq(v.operands[0], 0), like(v, 0), v.operands[0] * v.operands[1]),
     "pad": _pad,
-    "philox32": _philox32,
-    "philox64": _philox64,
+    "philox32": philox32,
+    "philox64": philox64,
     "position": _position,
     "rounded_mul": lambda v: v.operands[0] * v.operands[1],
     "scatter": _scatter,
     "searchsorted": _searchsorted,
-    "shl": _shift,
-    "shr": _shift,
-    "signbit": lambda v: _negative(v.operands[0]),
-    "solve_triangular": _solve_triangular,
+    "shl": shift,
+    "shr": shift,
+    "signbit": lambda v: is_negative(v.operands[0]),
+    "solve_triangular": solve_triangular_parts,
     "sort": _sort,
-    "unit_uniform": _unit_uniform,
+    "unit_uniform": unit_uniform,
     "windows": _windows,
 }

@@ -171,7 +171,7 @@ class Sized(Walk):
 
 
 def _axes_of_sizes(f: Function) -> dict[str, tuple[int, int, int, int]]:
-    """Where the names of sizes are read: (input, axis, factor, rest), so that the axis is factor * name + rest."""
+    """The places at which names of sizes are read: (input, axis, factor, rest); the axis is factor * name + rest."""
     found: dict[str, tuple[int, int, int, int]] = {}
     for k, i in enumerate(f.inputs):
         for a, s in enumerate(i.type.shape):

@@ -1,4 +1,4 @@
-"""Programs that every form of export is tried with: a compiled function, and arguments of several sizes."""
+"""Programs that forms of other engines are tried with: a function, and arguments of several sizes."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def mlp():
     P = sc.Params(seed=0)
     h = sc.nn.dense(P.sub("hidden"), x, 8, activation="tanh")
     loss = sc.nn.cross_entropy(sc.nn.dense(P.sub("out"), h, 3), y)
-    f = sc.compile({"loss": loss}, [x, y], updates=sc.optim.sgd(0.1).updates(loss, P), name="mlp")
+    f = sc.compile({"loss": loss}, [x, y], updates=sc.optim.sgd(0.1).updates(loss, P), name="mlp", mode="reference")
     return f, [(normal(n, 4, dtype="float32"), RNG.integers(0, 3, n)) for n in (1, 6)]
 
 
@@ -34,7 +34,7 @@ def lstm():
 
     zeros = sc.zeros((x.shape[1], 5), "float32")
     (h, _), ys = sc.scan(step, (zeros, zeros), x)
-    f = sc.compile([h, ys, sc.grad(sc.mean(ys**2), w)], [x, w], name="lstm")
+    f = sc.compile([h, ys, sc.grad(sc.mean(ys**2), w)], [x, w], name="lstm", mode="reference")
     return f, [(normal(t, b, 3, dtype="float32"), normal(8, 20, dtype="float32")) for t, b in ((1, 2), (7, 1))]
 
 
@@ -44,7 +44,8 @@ def attention():
     s = sc.einsum("bid,bjd->bij", q, k) / 2
     i = sc.arange(q.shape[1])
     s = sc.where(i[:, None] >= i[None, :], s, -sc.inf)
-    f = sc.compile(sc.einsum("bij,bjd->bid", sc.nn.softmax(s, axis=-1), v), [q, k, v], name="attention")
+    out = sc.einsum("bij,bjd->bid", sc.nn.softmax(s, axis=-1), v)
+    f = sc.compile(out, [q, k, v], name="attention", mode="reference")
     return f, [tuple(normal(b, s, 4, dtype="float32") for _ in range(3)) for b, s in ((1, 1), (2, 5))]
 
 
@@ -62,7 +63,7 @@ def kalman():
         return (m + gain @ r, p - gain @ c @ p, total), m
 
     (m, p, total), ms = sc.scan(step, (sc.zeros(3), sc.eye(3), sc.asarray(0.0)), ys)
-    f = sc.compile({"mean": m, "cov": p, "loglik": total, "path": ms}, [ys, a, c], name="kalman")
+    f = sc.compile({"mean": m, "cov": p, "loglik": total, "path": ms}, [ys, a, c], name="kalman", mode="reference")
     return f, [(normal(t, 2), 0.5 * normal(3, 3), normal(2, 3)) for t in (1, 6)]
 
 
@@ -72,7 +73,7 @@ def density():
                   (("x", ("n", 3)), ("y", ("n",)), ("w", (3,)), ("s", ())))
     logp = sc.sum(sc.stats.norm.logpdf(w)) + sc.stats.expon.logpdf(sc.exp(s)) + sc.sum(
         sc.stats.norm.logpdf(y, x @ w, sc.exp(s)) + sc.stats.logistic.logpdf(y) + sc.log1p(sc.exp(y)))
-    f = sc.compile((logp, sc.grad(logp, [w, s])), [x, y, w, s], name="density")
+    f = sc.compile((logp, sc.grad(logp, [w, s])), [x, y, w, s], name="density", mode="reference")
     return f, [(normal(n, 3), normal(n), normal(3), normal()) for n in (1, 9)]
 
 
@@ -81,7 +82,7 @@ def cnn():
     x, w = sc.input("x", "float32", shape=("n", 2, 9, 9)), sc.input("w", "float32", shape=(3, 2, 3, 3))
     h = sc.max_pool(sc.nn.relu(sc.conv(x, w, padding=1)), 2)
     loss = sc.mean(sc.avg_pool(h, 2) ** 2)
-    f = sc.compile([h, loss, *sc.grad(loss, [w, x])], [x, w], name="cnn")
+    f = sc.compile([h, loss, *sc.grad(loss, [w, x])], [x, w], name="cnn", mode="reference")
     return f, [(normal(n, 2, 9, 9, dtype="float32"), normal(3, 2, 3, 3, dtype="float32")) for n in (1, 3)]
 
 
@@ -92,8 +93,8 @@ def loops():
     z = sc.cond(x.sum() > 0, lambda v: sc.sin(v), lambda v: v - 1, x)
     u = sc.switch(k, [lambda v: v, lambda v: v * 2, lambda v: v[::-1]], x)
     order = sc.argsort(x)
-    f = sc.compile([big, z, u, order, x[order][::2], x.at[order % 3].set(1.0), sc.cumsum(x), sc.cumprod(x), x.argmax()],
-                   [x, k], name="loops")
+    outs = [big, z, u, order, x[order][::2], x.at[order % 3].set(1.0), sc.cumsum(x), sc.cumprod(x), x.argmax()]
+    f = sc.compile(outs, [x, k], name="loops", mode="reference")
     return f, [(normal(n), np.int64(j)) for n, j in ((1, 0), (4, 1), (7, 2))]
 
 
