@@ -23,7 +23,7 @@ from symc.tensors.convert import as_tensor
 from symc.tensors.public import located
 from symc.tensors.tensor import Tensor
 
-__all__ = ["assert_", "breakpoint", "hooks", "print"]
+__all__ = ["assert_", "breakpoint", "hooks", "print", "sample", "shadow"]
 
 
 @located
@@ -73,6 +73,25 @@ def breakpoint(x: Any, /, **named: Any) -> Tensor:
         raise InputError("debug.breakpoint: x is the name of the first array", help="give the other one another name")
     tensors = [as_tensor(v) for v in (x, *named.values())]
     return _effect(effect.breakpoint_op, tensors, names=("x", *named))
+
+
+def sample(x: Tensor, array: Any) -> None:
+    """Let an array stand for the input x where ``sc.config.shadow`` computes values while they are built. Raises
+    InputError for one that does not have the dtype kind or the axes of x."""
+    from symc.tensors.shadow import set_sample
+
+    a = np.asarray(array).astype(x.dtype, casting="same_kind") if np.ndim(array) == x.ndim else None
+    if a is None or any(isinstance(n, int) and n != k for n, k in zip(x.value.shape, a.shape, strict=True)):
+        raise InputError(f"debug.sample: an array of shape {np.shape(array)} is no sample of this",
+                         values=[x.describe()], where=[caller()])
+    set_sample(x.value, a)
+
+
+def shadow(x: Tensor) -> np.ndarray | None:
+    """The array of x on samples of the inputs; None where it cannot be known while the graph is built."""
+    from symc.tensors.shadow import shadow
+
+    return shadow(as_tensor(x).value)
 
 
 def _effect(op: Any, tensors: list[Tensor], **attrs: Any) -> Tensor:

@@ -2,7 +2,7 @@
 
 What says most closely counts: ``with sc.config(name=value):`` (of the thread, or task), ``sc.config.name = value``, the
 variable ``SYMC_NAME``, ``SYMC_FLAGS="name=value;name=value"``, the default. Variables are read when a setting is asked
-for. ``python -m symc.settings`` prints the table as a page.
+for. ``page()`` is the table in the documents.
 """
 
 from __future__ import annotations
@@ -75,13 +75,19 @@ SETTINGS: dict[str, Setting] = {
     "cuda": Setting(None, _one_of("emulated", "emulated-fast", "dry"), "kind of device",
                     "emulated, emulated-fast or dry", 'what "cuda" means, if not a GPU'),
     "shadow": Setting(False, _switch, "switch", "1 or 0", "compute every value while it is built, on sample inputs",
-                      compiles=False),
+                      compiles=False, once=True),
     "full_traceback": Setting(False, _switch, "switch", "1 or 0", "show the frames of symc in tracebacks",
                               compiles=False),
 }
 
 _within: ContextVar[Mapping[str, Any]] = ContextVar("symc_config", default={})  # noqa: B039 - never changed
 _given: dict[str, Any] = {}
+
+
+def shadowing() -> bool:
+    """The setting ``shadow``: asked for by every public function, so its variable is read once."""
+    within = _within.get()
+    return within["shadow"] if "shadow" in within else _given["shadow"] if "shadow" in _given else _SHADOW
 
 
 def variable(name: str) -> str:
@@ -179,6 +185,7 @@ class Config:
 
 
 config = Config()
+_SHADOW: bool = value_of("shadow")
 
 
 def _full() -> bool:
@@ -197,6 +204,3 @@ def page() -> str:
             for n, s in SETTINGS.items()]
     return "\n".join(["| `sc.config.` | variable | takes | default | |", "|---|---|---|---|---|", *rows])
 
-
-if __name__ == "__main__":
-    print(page())

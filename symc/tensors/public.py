@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from symc.errors import SymcError
 from symc.ir import location
+from symc.settings import shadowing
 from symc.tensors.callsite import active, caller
 from symc.tensors.deferred import recorder_in
 from symc.tensors.guidance import endless
@@ -59,6 +60,10 @@ def located(fn: F, memory: str = "") -> F:
                 if labelled:
                     args, kwargs = PROTOCOLS["named_axes"](fn, args, kwargs)
                 out, scope = fn(*args, **kwargs), active()
+                if shadowing():
+                    from symc.tensors.shadow import compute  # off in most programs
+
+                    compute(out)
                 if labelled:
                     PROTOCOLS["label"](fn, args, kwargs, out)
                 return out if scope is None else PROTOCOLS["settled"](memory, scope, args, kwargs, out)

@@ -1,7 +1,7 @@
 """``mode="nan_guard"``: stops at the first op that makes a nan or an infinity out of finite numbers, in loops too.
 
-Calls run kernels that look at all they make (``finite_flag``). Where these find anything, and for programs that print or
-assert, the references run one by one and say what it is.
+Calls run kernels that look at all they make (``finite_flag``). Where these find anything, and for programs that print
+or assert, the references run one by one and say what it is.
 """
 
 from __future__ import annotations
