@@ -87,7 +87,7 @@ _given: dict[str, Any] = {}
 def shadowing() -> bool:
     """The setting ``shadow``: asked for by every public function, so its variable is read once."""
     within = _within.get()
-    return within["shadow"] if "shadow" in within else _given["shadow"] if "shadow" in _given else _SHADOW
+    return within["shadow"] if "shadow" in within else _given.get("shadow", _SHADOW)
 
 
 def variable(name: str) -> str:
