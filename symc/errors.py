@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from numpy.linalg import LinAlgError as _NumpyLinAlgError
 
-from symc import tracebacks
+from symc.tracebacks import hides, of_user, prepare
 
 #: How much of a type a row shows; a loop with many carries has a long one.
 LONGEST_TYPE = 80
@@ -36,7 +36,7 @@ class SymcError(Exception):
                  help: str | None = None):
         self.what, self.values, self.where, self.help = what, list(values), list(where), help
         super().__init__(what)
-        tracebacks.prepare()
+        prepare()
 
     def attach(self, values: Sequence[tuple[str, Any, Any]], where: Iterable[Any]) -> None:
         """Add what a lower layer could not know; what is already there stays."""
@@ -58,9 +58,8 @@ class SymcError(Exception):
             lines.append(f"  help: {self.help}")
         return "\n".join(lines)
 
-
     def __reduce__(self) -> Any:
-        made, args, *state = super().__reduce__()
+        made, args, *state = cast(tuple[Any, ...], super().__reduce__())
         return made, args, {**(state[0] if state else {}), "_known": frozenset(self._lines_of_traceback())}
 
     def _lines_of_traceback(self) -> set[tuple[str, int]]:
@@ -80,7 +79,7 @@ class SymcError(Exception):
         """The lines that IPython and notebooks print."""
         import IPython  # it asks
 
-        trace = tracebacks.of_user(self.__traceback__) if tracebacks.hides(self) else self.__traceback__
+        trace = of_user(self.__traceback__) if hides(self) else self.__traceback__
         return IPython.get_ipython().InteractiveTB.structured_traceback(type(self), self, trace, tb_offset=1)
 
 

@@ -116,7 +116,8 @@ def _in_order(cuts: set[Size], n: Size) -> list[Range]:
     near = [c for c in left if 2 * number(c) <= number(n)]
     ordered = _ordered(left)
     if ordered is None:
-        start = functools.reduce(maximum, near, 0)
+        none: Size = 0
+        start = functools.reduce(maximum, near, none)
         end = functools.reduce(minimum, [c for c in left if c not in near], n)
         return [(0, start), (start, end), (maximum(start, end), n)]
     return list(itertools.pairwise([0, *ordered, n]))
