@@ -11,7 +11,8 @@ are then made when somebody asks for them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from symc.driver import warm
@@ -28,6 +29,7 @@ from symc.ir.dim import Measured
 from symc.ir.function import Function, Guard, measured_names
 from symc.ir.phases import Record, recording
 from symc.ir.record import replace
+from symc.notebook import CompileProgress
 from symc.tensors.callsite import caller
 from symc.tensors.deferred import contains_deferred
 from symc.tensors.pytree import flatten
@@ -122,7 +124,7 @@ def compile(
 
             return DeferredFunction(compile, outputs, inputs, updates, givens, donate, options, loc)
         record = Record()
-        with recording(record):
+        with recording(record), progress_of(record, options["name"]):
             if Measured.made and measured_names([t.value for leaves in given for t in leaves if isinstance(t, Tensor)]):
                 from symc.driver.measured import compile_measured
 
@@ -140,6 +142,17 @@ def compile(
     except SymcError as e:
         e.attach((), (loc,))
         raise
+
+
+@contextmanager
+def progress_of(record: Record, name: str) -> Iterator[None]:
+    """Shows which phase it is, where it takes long."""
+    record.watch = bar = CompileProgress(name)
+    try:
+        yield
+    finally:
+        record.watch = None
+        bar.close()
 
 
 def compile_built(built: Built, options: Mapping[str, Any], saved: Saved | None = None) -> CompiledFunction:

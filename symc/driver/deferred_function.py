@@ -21,6 +21,7 @@ from symc.ir import location
 from symc.ir.location import Loc
 from symc.ir.locks import new_lock
 from symc.ir.types import as_dtype
+from symc.notebook import Shown, table
 from symc.tensors.callsite import caller, no_scope, scope
 from symc.tensors.convert import as_tensor, default_float, promotes_weakly
 from symc.tensors.deferred import Deferred, free_variables, held_tensors, instantiate
@@ -49,7 +50,7 @@ _INT64 = 2**63 - 1
 Made = tuple[CompiledFunction, list[Question]]
 
 
-class Specializing:
+class Specializing(Shown):
     """Keeps one compiled function per signature; subclasses make them. Tools show the one that was called last."""
 
     name: str
@@ -159,6 +160,10 @@ class Specializing:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=new_lock())
+
+    def _html_(self) -> str:
+        rows = enumerate(map(repr, self.variants.values()), 1)
+        return table(["", "compiled for a signature"], list(rows), caption=repr(self))
 
     def __str__(self) -> str:
         return self._last.dump() if self._last is not None else repr(self)

@@ -18,6 +18,7 @@ from symc.driver.compilation import Compilation
 from symc.driver.signature import signature_of
 from symc.errors import InputError, did_you_mean
 from symc.ir.text import print_function
+from symc.notebook import Listing, Records, Shown
 from symc.tensors.callsite import caller
 from symc.tensors.pytree import flatten
 from symc.tensors.state import Cell, SharedVariable, variable_of
@@ -37,13 +38,28 @@ def _inspection() -> Any:
     return inspection
 
 
-class CompiledFunction:
+class _Documentation:
+    """Docstring of a class, and of its instances what each of them takes and returns, made when it is asked for."""
+
+    def __init__(self, own: str | None):
+        self.own = own
+
+    def __get__(self, f: CompiledFunction | None, owner: type) -> str | None:
+        return self.own if f is None else f._signature.documentation(f._built.function)
+
+
+class CompiledFunction(Shown):
     """A compiled function. Call it by position or by name; ``out=`` takes buffers in the nest of the outputs."""
+
+    __doc__ = _Documentation(__doc__)  # type: ignore[assignment]
 
     #: What a call calls, found here by the interpreter itself: at first ``CallPath.call``, later perhaps native code.
     __slots__ = ("__call__", "__dict__", "__weakref__")
     #: The outputs and updates that it was compiled from, where an optimizer made these; in the process that did.
     made_of: Any = None
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = _Documentation(cls.__dict__.get("__doc__"))  # type: ignore[assignment]
 
     def __init__(self, built: Built, compilation: Compilation, program: Runner, options: Mapping[str, Any]):
         self._built, self._compilation, self._program = built, compilation, program
@@ -75,6 +91,10 @@ class CompiledFunction:
         return self._built.function.name
 
     @property
+    def __name__(self) -> str:
+        return self.name
+
+    @property
     def inputs(self) -> tuple:
         """The arguments of a call: records with ``name``, ``type`` and ``loc``, one an array."""
         return tuple(i for i in self._built.function.inputs if i.role == "arg")
@@ -92,7 +112,8 @@ class CompiledFunction:
 
     def dump(self, stage: str | None = None) -> str:
         """IR text: final, or after the pass ``stage``. Raises PipelineError for one that is not in ``stages``."""
-        return print_function(_inspection().stage(self, stage))
+        found = print_function(_inspection().stage(self, stage))
+        return Listing.of(found, f"{self.name} after {stage or 'all passes'}")
 
     def __str__(self) -> str:
         return self.dump()
@@ -101,6 +122,9 @@ class CompiledFunction:
         size = len(self._compilation.final.values())
         backend = f", backend {self._target.backend!r}" if self._target.backend else ""
         return f"<compiled {self._signature.arguments.usage()}, {size} values, mode {self._options['mode']!r}{backend}>"
+
+    def _html_(self) -> str:
+        return _inspection().shown(self)
 
     def push(self, /, *args: Any, **kwargs: Any) -> PushedCall:
         """A call in the background, which ``wait()`` and ``result()`` wait for. It comes after all that were pushed
@@ -150,17 +174,18 @@ class CompiledFunction:
     @property
     def plan(self) -> str:
         """The plan's text: buffers, steps and their order."""
-        return _inspection().plan_text(self)
+        return Listing.of(_inspection().plan_text(self), f"plan of {self.name}")
 
     @property
     def source(self) -> str:
         """The generated source of every kernel; in reference mode the function, which runs op by op."""
-        return self._compilation.program.source
+        return Listing.of(self._compilation.program.source, f"source of {self.name}")
 
     @property
     def kernels(self) -> Any:
         """One record per kernel."""
-        return self._compilation.program.kernels
+        found = self._compilation.program.kernels
+        return Records(found) if isinstance(found, list) else found
 
     @property
     def calls(self) -> dict[str, int]:
@@ -201,7 +226,7 @@ class CompiledFunction:
         With ``v`` what became of one value, and why: a tensor, the index or name of an output, the name of a state, or
         a line such as "model.py:12". Each step shows the value before and after, and the law behind it.
         """
-        return _inspection().explain(self, v)
+        return Listing.of(_inspection().explain(self, v), f"explanation of {self.name}")
 
     def diff(self, first: str, second: str | None = None) -> Any:
         """Difference between two stages, such as ``f.diff("stabilize", "simplify")``; by default the last one
@@ -212,7 +237,7 @@ class CompiledFunction:
     def why_not(self, name: str) -> str:
         """Explains why a rule, a family of rules, a pass, or an op such as "gemm" did not happen: what came nearest,
         and the condition that failed."""
-        return _inspection().why_not(self, name)
+        return Listing.of(_inspection().why_not(self, name), f"why not {name}")
 
     def accuracy(self) -> AccuracyReport:
         """Distance of the outputs from the exact ones on sampled inputs, as written and as optimized, in ulps."""

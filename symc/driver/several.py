@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from symc.driver.function import CompiledFunction
+from symc.notebook import Listing, Records
 from symc.tensors.state import Cell
 
 
@@ -35,19 +36,19 @@ class SeveralFunctions(CompiledFunction):
         parts = [(title, f) for title, f in self.parts if stage is None or stage in f.stages]
         if not parts:
             return self.main.dump(stage)
-        return "\n".join(f"// {title}\n{f.dump(stage)}" for title, f in parts)
+        return Listing.of("\n".join(f"// {title}\n{f.dump(stage)}" for title, f in parts), self.name)
 
     @property
     def plan(self) -> str:
-        return self.joined(lambda f: f.plan)
+        return Listing.of(self.joined(lambda f: f.plan), f"plans of {self.name}")
 
     @property
     def source(self) -> str:
-        return "\n".join(f.source for _, f in self.parts)
+        return Listing.of("\n".join(f.source for _, f in self.parts), f"sources of {self.name}")
 
     @property
     def kernels(self) -> Any:
-        return [k for _, f in self.parts for k in f.kernels]
+        return Records(k for _, f in self.parts for k in f.kernels)
 
     @property
     def calls(self) -> dict[str, int]:

@@ -19,7 +19,7 @@ from symc.driver.target import HOST, Target
 from symc.errors import IndexingError, InputError, ShapeError, SymcError, did_you_mean
 from symc.ir import location
 from symc.ir.dim import Dim, Size, evaluate, names, solve, substitute
-from symc.ir.function import Guard, Input
+from symc.ir.function import Function, Guard, Input
 from symc.ir.record import dataclass
 from symc.ir.types import TensorType
 from symc.tensors.pytree import LEAF, Nest, match
@@ -137,6 +137,13 @@ class Arguments:
         return out
 
 
+def _example(t: TensorType) -> str:
+    """An array of a type, in which sizes that have a name are 2."""
+    sizes = [str(evaluate(s, dict.fromkeys(names(s), 2))) for s in t.shape]
+    shape = f"({', '.join(sizes)}{',' * (len(sizes) == 1)})"
+    return f'np.ones({shape}, "{t.dtype}")' if sizes else f"{np.ones((), t.dtype).item()}"
+
+
 _MISSING = object()
 
 
@@ -160,6 +167,18 @@ class Signature:
         self.simple = all(s.nest.kind == "leaf" for s in self.slots)
         self._sizes: dict[tuple, dict[str, int]] = {}
         self.arguments = Arguments(function, slots, [self._row(k) for k in range(self.count)])
+
+    def documentation(self, f: Function) -> str:
+        """Text for ``help``: arguments, results, states, and a call with arrays of some sizes."""
+        rows = [f"    {i.name}: {t}" for i, t in zip(self.inputs[: self.count], self._types)]
+        out = [self.arguments.usage(), "", "Arguments:", *(rows or ["    none"]), "Returns:"]
+        out += [f"    {v.type}" for v in f.outputs] or ["    nothing"]
+        if f.updates:
+            out.append(f"Updates: {', '.join(f.inputs[k].name for k in f.updates)}")
+        if self.simple:
+            given = [_example(t) for s, t in zip(self.slots, self._types) if s.default is None]
+            out += ["", "Example:", f"    {self.function}({', '.join(given)})"]
+        return "\n".join(out)
 
     # --- arrays -------------------------------------------------------------------------------------------------------
 

@@ -40,12 +40,15 @@ class Record:
         self.phases: list[Phase] = []
         self._inside: list[float] = [0.0]  # for each phase that has not ended, what those in it took
         self._of: list[str] = [""]  # and what it is of
+        self.watch: Callable[[str, str], None] | None = None  # is told the start of each
 
     def run(self, name: str, what: str, body: Callable[[], R]) -> R:
         """``body()``, as a phase."""
         begin = time.perf_counter()
         self._of.append(what or self._of[-1])
         self._inside.append(0.0)
+        if self.watch is not None:
+            self.watch(name, self._of[-1])
         try:
             return body()
         finally:

@@ -16,6 +16,7 @@ import numpy as np
 
 from symc.errors import InputError
 from symc.ir.record import dataclass, field
+from symc.notebook import progress_bar
 from symc.params.files import assign, read_arrays, states_by_name, write_arrays
 
 #: What a checkpoint has beside the states, as bytes of JSON, and how the best states are called in it.
@@ -53,17 +54,20 @@ def fit(step: Callable[..., Any], data: Any, epochs: int, batch: int = 64, *, se
     ``validate()`` gives a number after each epoch, the lower the better (the error; the negative accuracy); at the end
     the states are those of the best epoch. ``patience``: stop after so many epochs without a better one.
     ``checkpoint``: a file that is written after each epoch; if it is there at the start, training goes on from it.
-    Raises FloatingPointError when a loss is nan.
+    ``progress``: a bar of tqdm's in terminals and notebooks, where that is installed, else a line an epoch; or a
+    function that gets the lines. Raises FloatingPointError when a loss is nan.
     """
     if (validate is not None or checkpoint is not None) and params is None:
         raise InputError("sc.optim.fit: validate and checkpoint need params=", help='{"model": P, "optimizer": opt}')
     if patience is not None and validate is None:
         raise InputError("sc.optim.fit: patience needs validate=", help="it returns the error on other data")
+    bar = progress_bar(total=epochs, unit="epoch") if progress is True else None
     say = progress if callable(progress) else print if progress else lambda line: None
     run, best = Fit(), dict[str, np.ndarray]()
     if checkpoint is not None and os.path.exists(checkpoint):
         run, best = _resume(checkpoint, params)
     batches = data if callable(data) else _rows_of(data, batch)
+    line = ""
     for epoch in range(len(run.losses), epochs):
         if run.stopped:
             break
@@ -75,9 +79,16 @@ def fit(step: Callable[..., Any], data: Any, epochs: int, batch: int = 64, *, se
                 best = {name: s.get_value() for name, s in states_by_name(params).items()}
             line += f"  validation {run.validation[-1]:.4g}"
             run.stopped = patience is not None and epoch + 1 - run.epoch >= patience
-        say(f"{line}  {time.perf_counter() - begin:.1f} s")
+        if bar is not None:
+            bar.set_postfix_str(line.partition("  ")[2], refresh=False)
+            bar.update(epoch + 1 - bar.n)
+        else:
+            say(f"{line}  {time.perf_counter() - begin:.1f} s")
         if checkpoint is not None:
             _keep(checkpoint, params, run, best)
+    if bar is not None:
+        bar.close()
+        say(line)
     if best:
         assign(states_by_name(params), best, "the best epoch", True)
     return run

@@ -17,6 +17,7 @@ from symc.errors import InputError, SymbolicValueError, SymcError
 from symc.ir import location
 from symc.ir.location import Loc
 from symc.ir.value import next_serial
+from symc.notebook import Shown
 from symc.tensors.callsite import caller
 
 
@@ -36,7 +37,7 @@ def _direct(fn: Callable) -> Callable[..., Any]:
     return call
 
 
-class Recorded:
+class Recorded(Shown):
     """Base of what records calls of public functions instead of having them run: see
     ``symc.tensors.public.located``."""
 

@@ -16,6 +16,7 @@ from symc.errors import DTypeError, SymbolicValueError
 from symc.ir.dim import product
 from symc.ir.types import as_dtype
 from symc.ir.value import Value, first_line
+from symc.notebook import Shown, table
 from symc.tensors.callsite import MASKED, PANDAS, SPARSE, active, asking, caller
 from symc.tensors.constants import Answer, array_at, known_array, shown_array
 from symc.tensors.deferred import Deferred
@@ -59,7 +60,7 @@ def _part(name: str) -> Any:
     return property(lambda self: API[name](self), lambda self, value: API[name](self).__setitem__(..., value))
 
 
-class Tensor:
+class Tensor(Shown):
     """A symbolic array. Compare with ``is``; ``==`` is elementwise and symbolic.
 
     In a traced function it may come to hold another value, as arrays do (``symc.numpy_api.aliasing``).
@@ -153,6 +154,14 @@ class Tensor:
         leaf, v = leaf_of(self.value), self.value
         number = str(v.attrs["value"].data) if v.op.name == "constant" and not v.shape else fallback
         return f"%{leaf.name}" if leaf.name else number, PROTOCOLS["typed"](self), leaf.loc or first_line(v)
+
+    def _html_(self) -> str:
+        rows = [("op", self.value.op.name), ("dtype", self.dtype), ("shape", self.shape)]
+        loc = leaf_of(self.value).loc or first_line(self.value)
+        rows += [("labels", self.labels)] * (self.labels is not None)
+        if loc is not None:
+            rows.append(("line", f"{loc}    {loc.text}"))
+        return table(["", ""], rows, caption=repr(self))
 
     def __repr__(self) -> str:
         name = self.name

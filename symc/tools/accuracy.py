@@ -16,6 +16,7 @@ from symc.ir.function import Function
 from symc.ir.ops.effect import quiet
 from symc.ir.record import dataclass, field
 from symc.ir.reference import run_region
+from symc.notebook import Shown
 from symc.tools.precise import PRECISION, NotPrecise, precise_values, to_precise, ulps
 from symc.tools.sampling import Sample, leaves_of, samples, sizes_of
 
@@ -56,7 +57,7 @@ class OutputAccuracy:
 
 
 @dataclass
-class AccuracyReport:
+class AccuracyReport(Shown):
     """Table of ``f.accuracy_report``; ``str`` of it is a table."""
 
     outputs: list[OutputAccuracy]

@@ -19,6 +19,7 @@ from symc.driver.save import token as token
 from symc.errors import InputError, PipelineError, PlanError, SymcError, did_you_mean
 from symc.ir.function import Function, bound_names
 from symc.ir.plan import Plan
+from symc.notebook import table, text
 from symc.runtime.cpu.commit import snapshot
 from symc.tensors.callsite import caller
 
@@ -231,7 +232,16 @@ def trace(f: Any, args: tuple, kwargs: Mapping[str, Any]) -> dict[str, np.ndarra
     return trace(f._compilation.source, *bound(f, args, kwargs))
 
 
-# --- pictures ---------------------------------------------------------------------------------------------------------
+# --- notebooks and pictures -------------------------------------------------------------------------------------------
+
+
+def shown(f: Any) -> str:
+    """HTML of a function for notebooks: its interface, and its text folded."""
+    g = f._built.function
+    rows: list[tuple[Any, ...]] = [(i.role, i.name, i.type, i.loc or "") for i in g.inputs]
+    rows += [("result", f"out{path}", v.type, ", ".join(map(str, g.locations(v))))
+             for path, v in zip(f._built.outputs.paths(), g.outputs, strict=True)]
+    return table(["", "name", "type", "line"], rows, caption=repr(f)) + text(f.dump(), "IR", fold=True)
 
 
 def to_html(f: Any, path: Any, args: tuple, kwargs: Mapping[str, Any]) -> None:

@@ -26,6 +26,7 @@ from symc.ir.reference import apply
 from symc.ir.traverse import every_value
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value
+from symc.notebook import Shown, table, text
 from symc.opt import optimize
 from symc.opt.engine.pipelines import UNFUSED
 from symc.opt.engine.provenance import expression
@@ -64,8 +65,14 @@ class Finding:
         return f"{self.expression}{where}\n  {self.what}{f', for inputs {self.at}' if self.at else ''}"
 
 
-class LintReport(list[Finding]):
+class LintReport(Shown, list[Finding]):
     """The findings, worst first; ``str`` of it is text for people."""
+
+    def _html_(self) -> str:
+        if not self:
+            return text(str(self))
+        return table(["expression", "what", "for inputs", "lines"],
+                     [(x.expression, x.what, x.at, ", ".join(map(str, x.lines))) for x in self])
 
     def __str__(self) -> str:
         return "\n".join(map(str, self)) if self else "nothing found that loses digits"

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from symc.codegen.cpu.intrinsics import template
-from symc.codegen.language import names
+from symc.codegen.language import names, syntax
 from symc.codegen.language.helpers import Helper, Widths
 from symc.ir.op import all_ops
 from symc.runtime.compilers.llvm_primitives import primitive
@@ -83,3 +83,20 @@ def test_a_function_costs_what_it_needs():
             "print('numba' in sys.modules or 'llvmlite' in sys.modules)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["0", "1", "symc.runtime.library.math", "False"]
+
+
+@pytest.mark.parametrize("shared", ["a[0]", "a + 1", "a and b", "not a", "a < b"])
+def test_notes_on_nodes_that_all_trees_share_do_not_matter(shared):
+    """Tools that show tracebacks give nodes a parent; those without fields are one object in all trees."""
+    tree = syntax.function(f"def f(a, b):\n    return {shared}")
+    wanted = syntax.every(tree)
+    assert len(wanted) == len(list(ast.walk(tree)))
+    marked = [n for n in wanted if not n._fields]
+    assert marked
+    for n in marked:
+        n.parent = tree
+    try:
+        assert syntax.every(tree) == wanted
+    finally:
+        for n in set(marked):
+            del n.parent

@@ -16,8 +16,8 @@ LAYERS = ["errors", "ir", "grad", "opt", "codegen", "runtime", "tensors", "numpy
           "sparse", "segments", "driver", "learning", "dyn", "fold", "export", "dist", "compat", "tools", "testing",
           "front"]
 #: The floors of files at the top of the package.
-OF_FILES = {"special": "numpy_api", "linalg": "numpy_api", "fft": "numpy_api", "debug": "transforms",
-            "parallel": "transforms", "tracebacks": "errors", "settings": "errors",
+OF_FILES = {"notebook": "errors", "special": "numpy_api", "linalg": "numpy_api", "fft": "numpy_api",
+            "debug": "transforms", "parallel": "transforms", "tracebacks": "errors", "settings": "errors",
             **dict.fromkeys(["init", "params", "nn", "optim"], "learning")}
 #: Imports upwards: methods of compiled functions are answered by tools and exports, and a mode checks by one; values
 #: and functions are printed and pickled by the text; and a value says for type checkers that it has an op.

@@ -11,6 +11,7 @@ from symc.ir.plan import Plan
 from symc.ir.record import dataclass
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
+from symc.notebook import Shown, table
 
 PERSISTENT = ("input", "state", "constant")
 
@@ -130,7 +131,7 @@ class Row:
     last: int
 
 
-class MemoryReport(int):
+class MemoryReport(Shown, int):
     """Peak bytes, as an int; ``print`` shows the table.
 
     ``naive``: if every array that a step writes had memory of its own. ``lower_bound``: bytes alive at the fullest
@@ -155,6 +156,12 @@ class MemoryReport(int):
 
     def __repr__(self) -> str:
         return f"MemoryReport({int(self)}, naive={self.naive}, lower_bound={self.lower_bound})"
+
+    def _html_(self) -> str:
+        rows = [(f"%{r.buffer}", r.kind, f"{r.nbytes:,}", "" if r.kind in PERSISTENT else f"{r.first}..{r.last}",
+                 f"arena + {r.offset:,}" if r.offset is not None else "") for r in self.rows]
+        return table(["buffer", "kind", "bytes", "steps", "place"], rows, [True, True, False, True, True],
+                     f"peak {int(self):,} bytes, naive {self.naive:,}, lower bound {self.lower_bound:,}")
 
     def __str__(self) -> str:
         lines = [f"peak {int(self):,} bytes, naive {self.naive:,}, lower bound {self.lower_bound:,}"]

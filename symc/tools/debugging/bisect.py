@@ -14,6 +14,7 @@ from symc.driver.function import CompiledFunction
 from symc.driver.jit import JitFunction
 from symc.errors import InputError, SymcError
 from symc.ir.ops.effect import quiet
+from symc.notebook import Shown
 from symc.opt import DEFAULT
 from symc.tensors.callsite import caller
 from symc.tensors.pytree import flatten, match
@@ -23,7 +24,7 @@ from symc.tools.debugging.tolerance import Oracle
 from symc.tools.inspection import bound
 
 
-class BisectReport:
+class BisectReport(Shown):
     """Result of ``bisect``. ``bool(report)`` says that something is wrong; ``print(report)`` tells all of it.
 
     ``kind``: "nothing", "program", "pass", "kernel", "plan" or "backend". ``name``: of the pass or kernel.

@@ -24,6 +24,7 @@ from symc.ir.record import dataclass, field
 from symc.ir.text import splat_of
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Region, Value, attr_bytes
+from symc.notebook import Shown, text
 from symc.tensors.callsite import caller
 from symc.tools.debugging.blame import named
 from symc.tools.debugging.counts import Counts, counts_of
@@ -47,7 +48,7 @@ class Row:
 
 
 @dataclass
-class Diff:
+class Diff(Shown):
     """Differences of two functions. ``same``: nothing, but for names and order.
 
     ``interface``: sentences about inputs and results. ``changed``: pairs of rows for values at the same place.
@@ -68,6 +69,9 @@ class Diff:
 
     def __bool__(self) -> bool:
         return not self.same
+
+    def _html_(self) -> str:
+        return text(str(self), "difference", coloured=True)
 
     def __str__(self) -> str:
         counts = self.left.against(self.right)

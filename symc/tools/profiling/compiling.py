@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symc.ir.phases import Phase, totals
+from symc.notebook import Shown
 from symc.tools.profiling.tables import Column, duration, table
 
 #: How many passes and kernels a printed table names.
 SLOWEST = 12
 
 
-class CompileProfile(list[tuple[str, str, float, int]]):
+class CompileProfile(Shown, list[tuple[str, str, float, int]]):
     """Rows ``(phase, what, seconds, count)``: a pass, a plan, a step of compiling one kernel. The seconds are without
     those of phases inside. It prints as a table of phases and one of what took longest; ``phases`` is every one of them
     with its begin and end."""

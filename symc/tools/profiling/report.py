@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from symc.ir.location import Loc, short
+from symc.notebook import Shown, of_columns, text
 from symc.tools.profiling.chrome import trace_text
 from symc.tools.profiling.limits import Limits, machine_limits
 from symc.tools.profiling.tables import Column, duration, number, table
@@ -104,12 +105,12 @@ class LineRow:
     text: str
 
 
-class LineProfile(list[LineRow]):
+class LineProfile(Shown, list[LineRow]):
     """The rows of ``Profile.by_line``, slowest first; prints as a table."""
 
-    def __str__(self) -> str:
+    def _columns(self) -> list[Column]:
         total = sum(r.seconds for r in self) or 1.0
-        columns = [
+        return [
             Column("time", [duration(r.seconds) for r in self]),
             Column("share", [f"{100 * r.seconds / total:.1f}%" for r in self]),
             Column("gradient", [f"{100 * r.gradient / r.seconds:.0f}%" if r.gradient else "" for r in self]),
@@ -119,10 +120,15 @@ class LineProfile(list[LineRow]):
             Column("line", [r.line for r in self], left=True),
             Column("", [r.text for r in self], left=True),
         ]
-        return table(columns)
+
+    def _html_(self) -> str:
+        return of_columns(self._columns())
+
+    def __str__(self) -> str:
+        return table(self._columns())
 
 
-class Profile(list[ProfileRow]):
+class Profile(Shown, list[ProfileRow]):
     """Rows ``(step, seconds, bytes written, lines)`` in the sequence of the plan, with more as attributes; prints as a
     table, slowest first.
 
@@ -184,10 +190,10 @@ class Profile(list[ProfileRow]):
         ``to_speedscope(path)`` write it for a flame graph."""
         return tree(self.name, self)
 
-    def __str__(self) -> str:
+    def _columns(self) -> list[Column]:
         rows, total, limits = sorted(self, key=lambda r: -r.seconds), self.seconds or 1.0, self.limits
         of = [r.of_limit(limits) for r in rows]
-        columns = [
+        return [
             Column("time", [duration(r.seconds) for r in rows]),
             Column("share", [f"{100 * r.seconds / total:.1f}%" for r in rows]),
             Column("runs", [str(r.runs) for r in rows]),
@@ -198,12 +204,20 @@ class Profile(list[ProfileRow]):
             Column("step", [r.step for r in rows], left=True),
             Column("lines", [r.lines for r in rows], left=True),
         ]
+
+    def _summary(self) -> str:
         whole = f"{duration(self.seconds)} in {len(self)} steps; {number(sum(r.moved for r in self))} moved, " \
                 f"{number(sum(r.flops for r in self))} operations"
         hint = "\nhint: denormal numbers were met, which take up to a hundred times as long: denormals='flush'"
         nested = len({(loc.outer, loc.scopes) for r in self for loc in r.measured.shares}) > 1
         calls = f"\n\n{self.tree()}" if nested else ""
-        return f"{table(columns)}\n{whole}\nlimits: {limits}{hint * self.denormals}{calls}"
+        return f"{whole}\nlimits: {self.limits}{hint * self.denormals}{calls}"
+
+    def _html_(self) -> str:
+        return of_columns(self._columns()) + text(self._summary())
+
+    def __str__(self) -> str:
+        return f"{table(self._columns())}\n{self._summary()}"
 
     def to_json(self) -> str:
         """Everything in the tables, as JSON."""
