@@ -138,8 +138,12 @@ function openable(model, stage, by, regions) {
 
 /** Rows of text of a stage, those that a pass took away among them: {text, value, row, in, state}. */
 function textOf(model, stage, before) {
-  const rows = [];
+  const rows = [], spelled = new Map();
   const written = region => {
+    if (!spelled.has(region)) spelled.set(region, spelling(region));
+    return spelled.get(region);
+  };
+  const spelling = region => {
     const r = model.regions[region], names = new Map();
     r.params.forEach((p, k) => names.set(p, r.names[k]));
     r.values.forEach((v, k) => names.set(v, r.left[k]));
