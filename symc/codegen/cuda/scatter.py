@@ -222,8 +222,7 @@ class _Text:
             f"  const {index} begin = {f'{index}(blockIdx.x) * {w.size(each)}' if part is None else '0'};",
             f"  const {index} end = min({w.size(rows)}, begin + {w.size(each)});",
             f"  const {index} from = {'0' if part is None else f'{index}(blockIdx.x) * {w.size(part)}'};",
-            f"  const {index} last = "
-            f"{w.size(count) if part is None else f'min({w.size(count)}, from + {w.size(part)})'};",
+            f"  const {index} last = {w.size(count) if part is None else f'min({w.size(count)}, from + {w.size(part)})'};",
             f"  const int warp = threadIdx.x / {WARP}, lane = threadIdx.x % {WARP};",
             f"  for ({index} base = from; base < last; base += {long}) {{"]
         self._look(items, inner)
