@@ -214,6 +214,8 @@ class _Text:
             w.lines = []
         items, inner = nest.space[: nest.rows], nest.space[nest.rows :]
         count, long, warps = product(items), BLOCK * LOOKS, BLOCK // WARP
+        start = "0" if part is None else f"{index}(blockIdx.x) * {w.size(part)}"
+        end = w.size(count) if part is None else f"min({w.size(count)}, from + {w.size(part)})"
         for name, limit in (("item", count), ("row", rows), ("column", product(inner)), ("own", rows)):
             w.is_index(name, limit)
         w.lines += [
@@ -221,8 +223,8 @@ class _Text:
             f"  __shared__ {index} items[{long}], places[{long}];",
             f"  const {index} begin = {f'{index}(blockIdx.x) * {w.size(each)}' if part is None else '0'};",
             f"  const {index} end = min({w.size(rows)}, begin + {w.size(each)});",
-            f"  const {index} from = {'0' if part is None else f'{index}(blockIdx.x) * {w.size(part)}'};",
-            f"  const {index} last = {w.size(count) if part is None else f'min({w.size(count)}, from + {w.size(part)})'};",
+            f"  const {index} from = {start};",
+            f"  const {index} last = {end};",
             f"  const int warp = threadIdx.x / {WARP}, lane = threadIdx.x % {WARP};",
             f"  for ({index} base = from; base < last; base += {long}) {{"]
         self._look(items, inner)
