@@ -275,18 +275,15 @@ def shape(x: Any) -> Shape:
     return as_tensor_variable(x).shape
 
 
-#: Names that stand for functions of symc of another name.
-RENAMED = {
-    "neq": "not_equal", "eq": "equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
-    "and_": "bitwise_and", "or_": "bitwise_or", "xor": "bitwise_xor", "invert": "invert", "switch": "where",
-    "sqr": "square", "sgn": "sign", "abs_": "abs", "neg": "negative", "inv": "reciprocal", "mod": "remainder",
-    "pow": "power", "int_div": "floor_divide", "true_div": "true_divide", "gamma": "special.gamma", "psi": "digamma",
-    "erfinv": "erfinv", "erfcinv": "special.erfcinv", "erfcx": "special.erfcx", "chi2sf": "special.chdtrc",
-    "matrix_inverse": "linalg.inv", "det": "linalg.det", "pinv": "linalg.pinv", "eigh": "linalg.eigh",
-    "svd": "linalg.svd", "qr": "linalg.qr", "cholesky": "linalg.cholesky", "expm": "linalg.expm", "kron": "kron",
-    "matrix_power": "linalg.matrix_power", "lstsq": "linalg.lstsq", "eig": "linalg.eig", "tensorinv":
-    "linalg.tensorinv", "conj": "conj", "truncated_div": "trunc", "cumsum": "cumsum", "iround": "rint",
-}  # fmt: skip
+#: Functions of symc by Theano's names, where those are others: ``theirs=ours``.
+RENAMED = (
+    "neq=not_equal eq=equal lt=less le=less_equal gt=greater ge=greater_equal and_=bitwise_and or_=bitwise_or "
+    "xor=bitwise_xor switch=where sqr=square sgn=sign abs_=abs neg=negative inv=reciprocal mod=remainder pow=power "
+    "int_div=floor_divide true_div=true_divide sub=subtract gamma=special.gamma psi=digamma erf=erf erfc=erfc "
+    "erfinv=erfinv erfcinv=special.erfcinv erfcx=special.erfcx gammaln=gammaln matrix_inverse=linalg.inv "
+    "det=linalg.det pinv=linalg.pinv eigh=linalg.eigh eig=linalg.eig svd=linalg.svd qr=linalg.qr "
+    "cholesky=linalg.cholesky expm=linalg.expm matrix_power=linalg.matrix_power tensorinv=linalg.tensorinv kron=kron "
+    "iround=rint").split()
 
 
 _SYMC: Any = sc
@@ -297,7 +294,7 @@ def _named(path: str) -> Callable[..., Any]:
 
 
 FUNCTIONS: dict[str, Any] = {
-    **{old: _named(new) for old, new in RENAMED.items()},
+    **{theirs: _named(ours) for theirs, ours in (pair.split("=") for pair in RENAMED)},
     **{name: reduction(name) for name in "sum prod mean max min any all argmax argmin var std ptp".split()},
     **{name: folded(getattr(sc, fn)) for name, fn in
        [("add", "add"), ("mul", "multiply"), ("maximum", "maximum"), ("minimum", "minimum"), ("matrix_dot", "dot")]},
@@ -306,14 +303,14 @@ FUNCTIONS: dict[str, Any] = {
         shape_padright, reshape, flatten, specify_shape, addbroadcast, unbroadcast, patternbroadcast, set_subtensor,
         inc_subtensor, max_and_argmax, norm, join, stack, split, concatenate, round, batched_dot, diag, nonzero,
         nonzero_values, to_one_hot, fill_diagonal, xlogy0, solve, smallest, shape)},
-    "sub": _named("subtract"), "clip": _named("clip"), "batched_tensordot": batched_dot, "AllocDiag": lambda: diag,
+    "batched_tensordot": batched_dot, "AllocDiag": lambda: diag,
     "solve_lower_triangular": lambda a, b: wrap(sc.linalg.solve_triangular(tensor_of(a), tensor_of(b), lower=True)),
     "solve_upper_triangular": lambda a, b: wrap(sc.linalg.solve_triangular(tensor_of(a), tensor_of(b))),
     "tensor_copy": as_tensor_variable, "tensordot": lambda a, b, axes=2: wrap(
         sc.tensordot(tensor_of(a), tensor_of(b), plain(axes))),
-    "stacklists": as_tensor_variable, "argmax": reduction("argmax"), "largest": folded(sc.maximum),
+    "stacklists": as_tensor_variable, "largest": folded(sc.maximum),
     "zeros_like": lambda x, dtype=None: wrap(sc.zeros_like(tensor_of(x), dtype and float_dtype(dtype))),
     "ones_like": lambda x, dtype=None: wrap(sc.ones_like(tensor_of(x), dtype and float_dtype(dtype))),
-    "flatnonzero": lambda x: nonzero(flatten(x))[0], "erf": _named("erf"), "erfc": _named("erfc"),
-    "gammaln": _named("gammaln"), "TensorType": TensorType, "TensorVariable": TensorVariable, **constructors(),
+    "flatnonzero": lambda x: nonzero(flatten(x))[0], "TensorType": TensorType, "TensorVariable": TensorVariable,
+    **constructors(),
 }  # fmt: skip
