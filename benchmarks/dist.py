@@ -67,7 +67,7 @@ def tasks(rounds: int, count: int = 400) -> None:
                 begin = time.perf_counter()
                 client.gather(client.map(f, arrays, pure=False))
                 best[kind] = max(best[kind], count / (time.perf_counter() - begin))
-    print("tasks a second, 2 workers:", ", ".join(f"{k} {v:.0f}" for k, v in best.items()))
+    print("tasks a second, 2 workers:", ", ".join(f"{k} {v:.0f}" for k, v in best.items()), flush=True)
 
 
 def _peak() -> int:

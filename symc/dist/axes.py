@@ -1,4 +1,4 @@
-"""What a graph does along the axes of one size: each op computes along them element by element, folds them, or mixes.
+"""Behaviour of graphs along axes of one size: each op computes along them element by element, folds them, or mixes.
 
 A size is known by its name, so an axis is found in the type of every value. What an op does there follows from its
 record: what its element function reads, which axes it folds or contracts, and of loops and branches what their bodies
@@ -16,7 +16,7 @@ from symc.ir.function import Function
 from symc.ir.op import Decompose, Element, Fold, Running, Sorting, Update, View, lookup, splat
 from symc.ir.ops.control import scan
 from symc.ir.ops.effect import IDENTITY
-from symc.ir.ops.leaf import iota, size
+from symc.ir.ops.leaf import get, iota, size
 from symc.ir.ops.matrix import batch_columns, batch_leading
 from symc.ir.ops.reduce import gives_place, identity
 from symc.ir.order import postorder
@@ -86,7 +86,7 @@ def does_along(v: Value, name: str) -> str | None:
         return None
     at = [_axis(v, o.type, name) for o in v.operands]
     out = _axis(v, v.type, name)
-    if v.op.name in ("get", "input", "param", "constant"):
+    if v.op is get or not v.operands and not _has_element(v):
         return None
     if v.regions:
         _regions(v, name)

@@ -236,7 +236,7 @@ class Mapped:
             parts = out
 
     def _read(self, read: Any, spot: Mapping[str, int], numbers: Mapping[Piece, str]) -> Any:
-        """What a task is given for an argument of its function."""
+        """Entry of a task for an argument of its function."""
         begin = {n: self.begin[n][i] for n, i in spot.items()}
         if isinstance(read, Piece):
             return (numbers[read], *_place(read, spot))

@@ -141,7 +141,7 @@ def column(path: Any, *names: str) -> Source:
 
 
 def source(item: Any, label: str) -> Source:
-    """What is given for the argument ``label``. Raises InputError for what is no array."""
+    """Source of what is given for the argument ``label``. Raises InputError for what is no array."""
     if isinstance(item, Source):
         return item
     if isinstance(item, str | Path):

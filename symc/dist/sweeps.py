@@ -191,7 +191,7 @@ class _Store:
         return os.path.join(self.folder, blake2b(text.encode(), digest_size=12).hexdigest() + ".npz")
 
     def read(self, text: str) -> tuple[bool, Any]:
-        """Whether a point is there, and its result. A damaged file is not."""
+        """True and its result for a point that is there; a damaged file is not."""
         path = self.path(text)
         try:
             arrays = read_arrays(path)
@@ -265,13 +265,13 @@ def _by_processes(count: int) -> Callable[[Any, Mapping[str, Key]], Results]:
         todo = deque(missing)
         tries = dict.fromkeys(missing, 0)
         env = share(count)
-        busy = {(child := Child(env)).connection: (child, "") for _ in range(min(count, len(todo)))}
+        busy: dict[Any, tuple[Child, str]] = {(child := Child(env)).connection: (child, "") for _ in range(min(count, len(todo)))}
         try:
             for connection, (child, _) in list(busy.items()):
                 busy[connection] = child, _give(child, f, todo, missing, tries)
             while busy:
                 for connection in wait(list(busy)):
-                    child, text = busy.pop(connection)  # type: ignore[call-overload]
+                    child, text = busy.pop(connection)
                     try:
                         yield text, child.result()
                     except EOFError:

@@ -91,7 +91,7 @@ class _Halves:
             stands.append(self._note(t, how))
             return stands[-1]
 
-        gradients = []
+        gradients: list[Any] = []
         for g in updates.gradients.values():
             if isinstance(g, SparseRows):
                 gradients.append(SparseRows(stand(g.rows, ROWS), stand(g.values, ROWS)))
@@ -271,7 +271,7 @@ class DataParallel:
 
     def _fit(self, data: Any, epochs: int, batch: int, seed: int, checkpoint: str | None, every: int,
              say: Callable[[str], Any] | None) -> Fit:
-        run = {"epoch": 0, "step": 0, "total": 0.0, "losses": []}
+        run: dict[str, Any] = {"epoch": 0, "step": 0, "total": 0.0, "losses": []}
         if checkpoint is not None:
             run = self._resume(checkpoint, run)
         for epoch in range(run["epoch"], epochs):

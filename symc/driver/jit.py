@@ -109,7 +109,7 @@ class JitFunction(Specializing):
         return key, compiled, arrays
 
     def compiled_for(self, /, *args: Any, **kwargs: Any) -> tuple[CompiledFunction, list[np.ndarray]]:
-        """What is compiled for arguments like these, and those of them that are data, in its order."""
+        """The function that is compiled for arguments like these, and those of them that are data, in its order."""
         _, compiled, arrays = self._found(*flatten(self._bound(args, kwargs)))
         return compiled, arrays
 

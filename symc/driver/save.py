@@ -12,6 +12,7 @@ import functools
 import io
 import json
 import zipfile
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -381,8 +382,19 @@ def reduce(f: Any) -> tuple:
     return _unreduce, (pack(f, state=False), f._cells, own_ops(f))
 
 
+#: The functions without states that came last, by their bytes: a worker is sent the same one with each of its tasks.
+_arrived: OrderedDict[bytes, CompiledFunction] = OrderedDict()
+MOST_ARRIVED = 4
+
+
 def _unreduce(data: bytes, cells: tuple[Cell, ...], ops: Sequence[Op] = ()) -> CompiledFunction:
-    return unpack(data, cells)  # ``ops`` have arrived by now
+    if cells or ops:  # which have arrived by now
+        return unpack(data, cells)
+    found = _arrived.pop(data, None)
+    _arrived[data] = found = found if found is not None else unpack(data, cells)
+    while len(_arrived) > MOST_ARRIVED:
+        _arrived.popitem(last=False)
+    return found
 
 
 def own_ops(f: Any) -> tuple[Op, ...]:
