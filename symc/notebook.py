@@ -37,18 +37,18 @@ class Shown:
 
 
 class Listing(Shown, str):
-    """Text of many lines, such as a plan: a string in all but its display. ``title`` says what it is."""
+    """Text of many lines, such as a plan: a string in all but its display. ``caption`` says what it is."""
 
-    title = ""
+    caption = ""
 
     @staticmethod
     def of(content: str, title: str) -> Listing:
         out = Listing(content)
-        out.title = title
+        out.caption = title
         return out
 
     def _html_(self) -> str:
-        return text(self, self.title)
+        return text(self, self.caption)
 
 
 class Records(Shown, list):

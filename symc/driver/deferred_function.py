@@ -14,8 +14,8 @@ import numpy as np
 from symc.driver.asked import MOST_VARIANTS, Asked, Shapes
 from symc.driver.build import free_leaves
 from symc.driver.function import CompiledFunction
+from symc.driver.short_rows import short_rows
 from symc.driver.signature import Arguments, Slot, own_out, signature_of
-from symc.driver.specialized import short_rows
 from symc.errors import InputError, PipelineError, SymcError
 from symc.ir import location
 from symc.ir.location import Loc

@@ -17,8 +17,8 @@ from symc.driver.asked import MOST_VARIANTS
 from symc.driver.compile import compile
 from symc.driver.deferred_function import Made, Specializing, is_weak, trace_of, typed_input
 from symc.driver.function import CompiledFunction
+from symc.driver.short_rows import short_rows
 from symc.driver.signature import own_out
-from symc.driver.specialized import short_rows
 from symc.driver.static_keys import Around, identities, key_of, key_of_nest
 from symc.errors import InputError, SymbolicValueError, SymcError
 from symc.ir.location import Loc

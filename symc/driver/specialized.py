@@ -21,7 +21,7 @@ from symc.driver.several import SeveralFunctions
 from symc.driver.signature import own_out
 from symc.errors import InputError, ShapeError, SymcError, did_you_mean
 from symc.ir import location
-from symc.ir.dim import Dim, known_equal, names, size_name, substitute
+from symc.ir.dim import known_equal, names, size_name, substitute
 from symc.ir.function import Function, Guard, Hints, bound_names
 from symc.ir.locks import new_lock
 from symc.ir.record import replace
@@ -64,31 +64,6 @@ def _numbers(given: Sequence[Any], name: str) -> list[int]:
             raise InputError(f"specialize: a size{f' of {name}' if name else ''} must be a positive int, not {n!r}",
                              help=_HELP)
     return [int(n) for n in given]
-
-
-#: Rows of so many elements at most are worth a variant, where an array has so many of them.
-SHORT, MANY = 4, 100
-
-
-#: Options with which a call may have variants that nobody asked for.
-_PLAIN = {"specialize": None, "split": (), "device": "cpu", "backend": "llvm", "max_bytes": None, "mode": "default"}
-
-
-def short_rows(arrays: Sequence[np.ndarray], options: Mapping[str, Any]) -> Any:
-    """The option for a first call with many short rows or small matrices: colours of pixels, points in space. These
-    loops unroll, and the long axis is the one that vectors are of. What the caller said stays."""
-    if any(options.get(name, plain) not in (None, plain) for name, plain in _PLAIN.items()):
-        return options.get("specialize")
-    found = {(k, axis): a.shape[axis] for k, a in enumerate(arrays)
-             if a.ndim > 1 and 1 < a.shape[-1] <= SHORT and a.size >= MANY * a.shape[-1]
-             for axis in (a.ndim - 2, a.ndim - 1) if 1 < a.shape[axis] <= SHORT}
-
-    def named(f: Function) -> list[dict[str, int]] | None:
-        sizes = {str(size): n for (k, axis), n in found.items()
-                 if isinstance(size := (f.inputs[k].declared or f.inputs[k].type).shape[axis], Dim)}
-        return [sizes] if sizes else None
-
-    return named if found else None
 
 
 def specialized(built: Built, options: Mapping[str, Any], finish: Finish,

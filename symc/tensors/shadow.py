@@ -1,8 +1,8 @@
 """Shadow arrays: with ``sc.config.shadow`` every value is computed while it is built, on samples of the inputs.
 
 Errors that numbers make (a singular matrix, an index out of bounds, a failed assertion) are then raised at the line
-that builds them. A sample is what ``sc.debug.sample`` says, the default of an input, the array of a state, or random numbers
-from 0 to 1. Sizes that no sample tells are all the same number.
+that builds them. A sample is what ``sc.debug.sample`` says, the default of an input, the array of a state, or random
+numbers from 0 to 1. Sizes that no sample tells are all the same number.
 """
 
 from __future__ import annotations

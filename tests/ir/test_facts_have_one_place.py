@@ -20,12 +20,13 @@ ROOT = Path(symc.__file__).parent
 LIST = 3
 #: Where ops are listed by name: what a backend spells or calls, and the names that are NumPy's.
 TABLES = ("ir/ops/", "codegen/cpu/", "codegen/cuda/", "runtime/", "export/", "numpy_api/", "special.py",
-          "tensors/deferred.py")
+          "tensors/deferred.py", "compat/")
 #: Where equations are: a rule names the ops that it is about. (The table of rules is made from them.)
 EQUATIONS = ("opt/rules/", "opt/engine/rule_table.py")
 #: What is left, how often, and why it is no fact of a record.
 LEFT = {
     "codegen/kernel/index_splitting.py": (5, "formulas of an index: what a comparison, a sum or a clamp of one is"),
+    "dist/axes.py": (1, "leaves, and parts of tuples"),
     "dyn/var.py": (2, "Python's operators"),
     "ir/batch_control.py": (1, "a rule of each of these"),
     "ir/dim.py": (3, "functions of sizes, which have names of ops"),
@@ -44,6 +45,7 @@ LEFT = {
     "testing/rule_uses.py": (3, "how users write ops that have no function of their name"),
     "tools/debugging/counts.py": (1, "leaves"),
     "tools/debugging/blame.py": (1, "leaves"),
+    "tools/debugging/finite_flag.py": (1, "a rule of each of these"),
     "tools/debugging/perturb.py": (1, "movements that keep all elements"),
     "tools/debugging/sample.py": (1, "leaves"),
     "tools/draw.py": (1, "leaves"),

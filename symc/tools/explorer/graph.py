@@ -8,7 +8,7 @@ from typing import Any
 from symc.codegen.kernel.names import significant_ops
 from symc.ir import location
 from symc.ir.function import Function, Hints
-from symc.ir.location import Inside, Loc
+from symc.ir.location import Inside, Loc, short
 from symc.ir.text import how_written, input_names, print_attrs, splat_of, told_attrs, written_in
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value
@@ -164,4 +164,5 @@ def _roles(v: Value) -> list[str]:
 
 
 def _line(loc: Loc) -> dict[str, Any]:
-    return {"file": loc.file, "line": loc.line, "role": loc.role, "path": [], "short": str(loc._replace(role=""))}
+    return {"file": loc.file, "line": loc.line, "role": loc.role, "path": [p for p in loc.path.split("/") if p],
+            "short": short(loc.file, loc.line)}
