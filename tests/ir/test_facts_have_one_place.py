@@ -26,7 +26,6 @@ EQUATIONS = ("opt/rules/", "opt/engine/rule_table.py")
 #: What is left, how often, and why it is no fact of a record.
 LEFT = {
     "codegen/kernel/index_splitting.py": (5, "formulas of an index: what a comparison, a sum or a clamp of one is"),
-    "dist/axes.py": (1, "leaves, and parts of tuples"),
     "dyn/var.py": (2, "Python's operators"),
     "ir/batch_control.py": (1, "a rule of each of these"),
     "ir/dim.py": (3, "functions of sizes, which have names of ops"),
