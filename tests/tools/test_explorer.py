@@ -66,7 +66,7 @@ def text_of(m: dict, region: int, indent: str = "  ") -> list[str]:
             y = m["values"][o]
             part = names[y["in"][0]].split(", ")[y["get"]] if "get" in y else names.get(o)
             said.append(y.get("number", part))
-        locs = [f"{loc['role']} {loc['short']}".strip() for loc in (m["locs"][n] for n in lines)]
+        locs = dict.fromkeys(m["locs"][n]["text"] for n in lines)
         end = "  // " + ", ".join(locs) if locs else ""
         attrs = " " + x["attrs"] if "attrs" in x else ""
         line = f"{indent}{left} = {x['op']}{' ' * bool(said)}{', '.join(said)}{attrs} : {x['type']}"
@@ -126,7 +126,7 @@ def test_steps_link_to_values_kernels_lines_and_times(step, page, loops):
         launched = [s for s in m["steps"] if s["kind"] == "launch"]
         assert all(m["kernels"][s["kernel"]]["name"].startswith(s["label"]) for s in launched)
         assert {s["kernel"] for s in launched} == set(range(len(m["kernels"])))
-        assert all(any(loc["short"] in line for loc in m["locs"]) for s in m["steps"] for line in s["lines"])
+        assert all(any(loc["text"] == line for loc in m["locs"]) for s in m["steps"] for line in s["lines"])
     m = data_of(page)
     assert all(s["seconds"] > 0 and s["runs"] == 1 for s in m["steps"])
     assert any(m["lineSeconds"].values())
@@ -249,3 +249,15 @@ def test_a_large_program_has_each_value_once():
 
 def test_the_same_function_has_the_same_page(step):
     assert inspection.html(step) == inspection.html(step)
+
+
+def test_scopes_are_paths_of_lines():
+    x = sc.input("x", shape=("n",))
+    with sc.scope("encoder"):
+        with sc.scope("layer"):
+            y = sc.tanh(x)
+        z = y * 2
+    m = model(sc.compile(z + 1, [x], mode="reference"))
+    paths = [loc["path"] for loc in m["locs"]]
+    assert any(p[:2] == ["encoder", "layer"] for p in paths)
+    assert any(p[:1] == ["encoder"] and "layer" not in p for p in paths)

@@ -19,8 +19,8 @@ const bytes = n => n >= 1e9 ? (n / 1e9).toFixed(1) + " GB" : n >= 1e6 ? (n / 1e6
   : n >= 1e3 ? (n / 1e3).toFixed(1) + " kB" : n + " B";
 const time = s => s >= 1 ? s.toFixed(1) + " s" : s >= 1e-3 ? (s * 1e3).toFixed(1) + " ms" : (s * 1e6).toFixed(1) + " µs";
 
-/** More rows than this are drawn as closed groups at first. */
-const MANY = 120;
+/** More rows than this are grouped by lines, where there are no scopes; fewer boxes than FEW are drawn at once. */
+const MANY = 120, FEW = 40;
 /** More boxes than this take the layout too long. */
 const MOST = 500;
 const state = { at: model.stages.length - 1, by: "scopes", open: new Set(), tab: "text", hits: [], hit: -1,
@@ -330,9 +330,15 @@ function show(at) {
   $("counts").textContent = `${model.regions[s.region].values.length} values` + (before() ? `, ${change.new.length} new, ${change.gone.length} gone` : "");
   regroup();
 }
-/** Groups begin open where all of it can be drawn. */
+/** Groups begin open, level by level, as far as there are few boxes. */
 function regroup() {
-  state.open = model.regions[stage().region].values.length > MANY ? new Set() : openable(model, stage(), state.by, false);
+  const groups = [...openable(model, stage(), state.by, false)], depth = key => key.split("/").length;
+  state.open = new Set();
+  for (let d = 1; d <= Math.max(0, ...groups.map(depth)); d++) {
+    const open = new Set(groups.filter(key => depth(key) <= d));
+    if (graphOf(model, stage(), state.by, open).nodes.size > FEW) break;
+    state.open = open;
+  }
   draw(); search(); panel(); chosen(); memory();
 }
 function start() {

@@ -2,7 +2,7 @@
 "use strict";
 
 /** Text of the user's line number `loc` of the model. */
-const lineOf = (model, loc) => (model.locs[loc].role ? model.locs[loc].role + " " : "") + model.locs[loc].short;
+const lineOf = (model, loc) => model.locs[loc].text;
 
 /** More rows than this in one group, or in none, are put into parts of PART. */
 const CROWD = 100, PART = 50;
@@ -17,9 +17,11 @@ function groupsOf(model, stage, by) {
   const rows = model.regions[stage.region].lines.map(lines => {
     if (!by || !lines.length) return [];
     const own = lines.find(n => !model.locs[n].role) ?? lines[0], loc = model.locs[own];
-    if (by === "lines") return [lineOf(model, own)];
-    return loc.path.map((name, k) => (k === 0 && loc.role ? loc.role + " " : "") + name);
+    const names = by === "lines" || !loc.path.length ? [loc.short] : [...loc.path];
+    if (loc.role) names[0] = loc.role + " " + names[0];
+    return names;
   });
+  joinChains(rows);
   const members = new Map();
   for (const names of rows) members.set(names.join("/"), (members.get(names.join("/")) || 0) + 1);
   const met = new Map();
@@ -30,6 +32,20 @@ function groupsOf(model, stage, by) {
   }
   grouped.set(stage, { by, rows });
   return rows;
+}
+
+/** Make one group of groups that have nothing but one another in them. */
+function joinChains(rows) {
+  const inside = new Map();  // what is in each group: rows, or names of groups
+  for (const names of rows) names.forEach((_, k) => {
+    const key = names.slice(0, k + 1).join("/");
+    if (!inside.has(key)) inside.set(key, new Set());
+    inside.get(key).add(names[k + 1]);
+  });
+  for (const names of rows) {
+    const keys = names.map((_, k) => names.slice(0, k + 1).join("/"));
+    for (let k = names.length - 2; k >= 0; k--) if (inside.get(keys[k]).size === 1) names.splice(k, 2, names[k] + "/" + names[k + 1]);
+  }
 }
 
 /**
@@ -157,7 +173,7 @@ function textOf(model, stage, before) {
     const r = model.regions[region], v = r.values[k], x = model.values[v], name = written(region);
     return r.left[k] + " = " + x.op + (x.in.length ? " " + x.in.map(name).join(", ") : "") +
       (x.attrs ? " " + x.attrs : "") + " : " + x.type + (x.regions ? " {" : "") +
-      (r.lines[k].length ? "  // " + r.lines[k].map(n => lineOf(model, n)).join(", ") : "");
+      (r.lines[k].length ? "  // " + [...new Set(r.lines[k].map(n => lineOf(model, n)))].join(", ") : "");
   };
   const block = (region, depth, state) => {
     const r = model.regions[region], top = depth === 0;

@@ -164,5 +164,5 @@ def _roles(v: Value) -> list[str]:
 
 
 def _line(loc: Loc) -> dict[str, Any]:
-    return {"file": loc.file, "line": loc.line, "role": loc.role, "path": [p for p in loc.path.split("/") if p],
-            "short": short(loc.file, loc.line)}
+    return {"file": loc.file, "line": loc.line, "role": loc.role, "text": str(loc), "short": short(loc.file, loc.line),
+            "path": loc.path.split("/") if loc.path else []}

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from symc.ir.location import Loc, short
+from symc.notebook import Shown
 from symc.tools.profiling.tables import Column, duration, table
 
 
 @dataclass
-class Node:
+class Node(Shown):
     """A scope, or a line in a function: the time spent in it, and (``seconds``) not in what it calls."""
 
     name: str
