@@ -42,7 +42,9 @@ def main(epochs: int = 40, batch: int = 64, rate: float = 3e-3, output: Path | N
         output.mkdir(parents=True, exist_ok=True)
         save_loss_curve(run.losses, output / "loss.png")
         save_graph(step, output / "graph.png")
+        step.to_html(output / "step.html", train[:batch], y_train[:batch])
         print(step)
+        print(f"open {output / 'step.html'} in a browser: stages, kernels, plan, memory and times of a training step")
     print(f"test accuracy {accuracy:.3f}")
     return accuracy
 
@@ -50,7 +52,7 @@ def main(epochs: int = 40, batch: int = 64, rate: float = 3e-3, output: Path | N
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=40)
-    parser.add_argument("--output", type=Path, default=Path("demo-output"), help="folder for loss.png and graph.png")
+    parser.add_argument("--output", type=Path, default=Path("demo-output"), help="folder for pictures and step.html")
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     arguments = parser.parse_args()
     main(epochs=arguments.epochs, output=arguments.output, device=arguments.device)
