@@ -26,6 +26,9 @@ def compiled(outputs, *inputs, **options):
 @pytest.mark.parametrize("name", sorted(theano.MODULES))
 def test_modules_are_found_by_their_names(name):
     module = importlib.import_module(f"symc.compat.theano.{name}")
+    parent, _, last = name.rpartition(".")
+    named = getattr(importlib.import_module(f"symc.compat.theano.{parent}".rstrip(".")), last)
+    assert named is module or last in theano.MODULES.get(parent, ())
     assert all(getattr(module, n) is v for n, v in theano.MODULES[name].items())
     with pytest.raises(AttributeError, match="symc compat theano".replace(" ", r"\.")):
         _ = module.no_such_name

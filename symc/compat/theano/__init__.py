@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import symc as sc
-from symc.compat.theano import compiling, derivatives, loops, nnet, op, printing
+from symc.compat.theano import compiling, derivatives, loops, nnet, op, pretty
 from symc.compat.theano.compiling import function
 from symc.compat.theano.functions import FUNCTIONS, as_tensor_variable
 from symc.compat.theano.random_streams import MRG_RandomStreams, RandomStreams
@@ -87,15 +87,15 @@ MODULES: dict[str, dict[str, Any]] = {
     "sandbox.rng_mrg": {"MRG_RandomStreams": MRG_RandomStreams}, "scalar": {"upcast": _upcast},
     "compile.ops": {"as_op": op.as_op}, "compile.sharedvalue": {"shared": shared, "SharedVariable": SharedVariable},
     "gof.graph": {**_GOF, "inputs": _inputs},
-    "gradient": derivatives.DERIVATIVES, "printing": printing.PRINTING, "ifelse": {"ifelse": loops.ifelse},
+    "gradient": derivatives.DERIVATIVES, "printing": pretty.PRINTING, "ifelse": {"ifelse": loops.ifelse},
     "scan_module": _LOOPS, "scan_module.scan_utils": {"until": loops.until}, "configparser": {"config": config},
     "updates": {"OrderedUpdates": loops.OrderedUpdates},
 }  # fmt: skip
 #: Names of ``theano`` itself that are not modules.
 NAMES: dict[str, Any] = {
     **_LOOPS, **_COMPILE, **_GOF, "shared": shared, "config": config, "Param": compiling.In, "clone": op.clone,
-    "SharedVariable": SharedVariable, "as_op": op.as_op, "dot": lifted(sc.dot), "pprint": printing.pp,
-    **_picked(derivatives, "grad Rop Lop"), **_picked(printing, "pp debugprint"), "__version__": "1.0.5+symc",
+    "SharedVariable": SharedVariable, "as_op": op.as_op, "dot": lifted(sc.dot), "pprint": pretty.pp,
+    **_picked(derivatives, "grad Rop Lop"), **_picked(pretty, "pp debugprint"), "__version__": "1.0.5+symc",
     "version": SimpleNamespace(version="1.0.5+symc"),
     "_asarray": lambda a, dtype=None, order=None: np.asarray(a, dtype),
 }  # fmt: skip

@@ -164,5 +164,4 @@ def _roles(v: Value) -> list[str]:
 
 
 def _line(loc: Loc) -> dict[str, Any]:
-    return {"file": loc.file, "line": loc.line, "role": loc.role, "text": str(loc), "short": short(loc.file, loc.line),
-            "path": loc.path.split("/") if loc.path else []}
+    return {"file": loc.file, "line": loc.line, "role": loc.role, "path": [], "short": str(loc.with_role(""))}
