@@ -9,7 +9,7 @@ from symc.runtime.cpu.commit import snapshot
 from symc.tensors.pytree import flatten
 from tests.export.interchange_programs import PROGRAMS, density, lstm
 from tests.export.test_onnx import OPS, close, compiled, samples
-from tests.export.xla import parsed, run
+from tests.export.xla import run, verify
 
 GOLDEN = """\
 module @f {
@@ -77,9 +77,9 @@ def test_a_program_of_any_size_and_of_one(program):
 
 @pytest.fixture(scope="module")
 def texts():
-    """The text of one sample of each op that has a form."""
+    """The text of one sample of every third op, if it has a form."""
     found = {}
-    for op in OPS:
+    for op in OPS[1::3]:
         for operands, attrs in samples(op, 1):
             try:
                 found[op.name] = compiled(op, operands, attrs).to_stablehlo()
@@ -91,9 +91,8 @@ def texts():
 
 
 def test_most_ops_have_a_form_that_is_valid(texts):
-    assert len(texts) > 0.75 * len(OPS)
-    for text in texts.values():
-        parsed(text)
+    assert len(texts) > 0.75 * len(OPS[1::3])
+    verify(texts.values())
 
 
 @pytest.mark.long
