@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 from numpy.linalg import LinAlgError as _NumpyLinAlgError
 
-from symc.tracebacks import hides, of_user, prepare
+from symc.tracebacks import hides, prepare
+from symc.tracebacks import of_user as users_frames
 
 #: How much of a type a row shows; a loop with many carries has a long one.
 LONGEST_TYPE = 80
@@ -59,8 +60,7 @@ class SymcError(Exception):
         return "\n".join(lines)
 
     def __reduce__(self) -> Any:
-        made, args, *state = cast(tuple[Any, ...], super().__reduce__())
-        return made, args, {**(state[0] if state else {}), "_known": frozenset(self._lines_of_traceback())}
+        return type(self), self.args, {**self.__dict__, "_known": frozenset(self._lines_of_traceback())}
 
     def _lines_of_traceback(self) -> set[tuple[str, int]]:
         """The lines that the traceback shows, and those that led to where the error was caught."""
@@ -79,7 +79,7 @@ class SymcError(Exception):
         """The lines that IPython and notebooks print."""
         import IPython  # it asks
 
-        trace = of_user(self.__traceback__) if hides(self) else self.__traceback__
+        trace = users_frames(self.__traceback__) if hides(self) else self.__traceback__
         return IPython.get_ipython().InteractiveTB.structured_traceback(type(self), self, trace, tb_offset=1)
 
 

@@ -37,7 +37,7 @@ def explain(built: Any, compilation: Compilation, out: Optimized, v: Any) -> str
     else:
         raise InputError(f"explain: {v!r} is no value, output, state or line of {f.name}",
                          help="a tensor, the index or name of an output, the name of a state, or 'file.py:12'")
-    where = ", ".join(map(str, _lines(f, values)[:3]))
+    where = location.brief(_lines(f, values)[:3])
     return history_of(out, values, title + (f"    {where}" if where else ""), ends(compilation.plan))
 
 

@@ -1,4 +1,4 @@
-# ruff: noqa: E501 - questions are lines of JavaScript
+
 """Checks of the explorer in a real browser: ``python -m tests.tools.browser_check [FOLDER]``.
 
 It needs Chromium, and is not a part of the suite, whose tests ask about the data of the page. Each page is opened,

@@ -44,7 +44,7 @@ class Row:
 
     def __str__(self) -> str:
         inside = f"in {self.where}: " if self.where else ""
-        return inside + self.text + ("    " + ", ".join(map(str, self.lines)) if self.lines else "")
+        return inside + self.text + ("    " + location.brief(self.lines) if self.lines else "")
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import Any
 from symc.codegen.kernel.names import significant_ops
 from symc.ir import location
 from symc.ir.function import Function, Hints
-from symc.ir.location import Inside, Loc, short
+from symc.ir.location import Inside, Loc
 from symc.ir.text import how_written, input_names, print_attrs, splat_of, told_attrs, written_in
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value
