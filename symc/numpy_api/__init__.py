@@ -3,6 +3,7 @@
 The functions are those in ``symc.tensors.public.API``; importing this package fills the table.
 """
 
+import math as _math
 import sys as _sys
 from collections.abc import Callable as _Callable
 from importlib import import_module as _import
@@ -55,7 +56,7 @@ _FAMILIES = (  # imported for what they register
 for _d in _DTYPES.values():
     globals()[_d.name] = _d
 bool = _DTYPES["bool"]  # spelled out for the type checker
-pi, e, inf, nan, euler_gamma, newaxis = _np.pi, _np.e, _np.inf, _np.nan, _np.euler_gamma, None
+pi, e, inf, nan, euler_gamma, newaxis = _np.pi, _math.e, _np.inf, _np.nan, _np.euler_gamma, None
 #: The version of the array API standard that the namespace follows.
 __array_api_version__ = "2024.12"
 CONSTANTS = ("pi", "e", "inf", "nan", "euler_gamma", "newaxis")
