@@ -76,6 +76,7 @@ def test_displays_say_what_is_there(shown):
 def test_texts_are_still_strings(shown):
     plan = shown["plan"]
     assert isinstance(plan, str) and plan == str(plan) and repr(plan) == repr(str.__str__(plan))
+    assert plan.title() == str(plan).title()
     assert pickle.loads(pickle.dumps(plan)) == plan and json.loads(json.dumps(plan)) == plan
     assert isinstance(shown["kernels"], list) and sc.parse(shown["dump"]).name
 

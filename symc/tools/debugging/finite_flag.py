@@ -11,11 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from symc.ir.attrs import Attrs
+from symc.ir.bodies import is_loop_or_branch
 from symc.ir.function import Function
 from symc.ir.op import is_lossless, splat
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import isfinite
-from symc.ir.ops.control import BOOL, cond, scan, while_
+from symc.ir.ops.control import BOOL, cond, while_
 from symc.ir.ops.kernel import results_of
 from symc.ir.ops.logic import and_, not_, or_
 from symc.ir.ops.reduce import all_
@@ -48,7 +49,7 @@ class _Flagged:
             if v in done:
                 continue
             operands = [done[o] for o in v.operands]
-            if v.op in (scan, while_, cond):
+            if is_loop_or_branch(v):
                 new, flag = self._control(v, operands)
                 flags.append(flag)
                 done.update(zip(results_of(v), new, strict=True))

@@ -54,7 +54,7 @@ class Tables:
         self.locs: list[Loc] = []
         self._values: dict[Value, int] = {}
         self._regions: dict[Region, int] = {}
-        self._locs: dict[Loc, int] = {}
+        self._locs: dict[tuple[str, str], int] = {}
 
     def stage(self, f: Function) -> int:
         """The number of the region that is a function's body."""
@@ -85,10 +85,11 @@ class Tables:
         return self._values.get(v)
 
     def _loc(self, loc: Loc) -> int:
-        if loc not in self._locs:
-            self._locs[loc] = len(self.locs)
+        line = (loc.file, str(loc))  # stacks that end alike are one line
+        if line not in self._locs:
+            self._locs[line] = len(self.locs)
             self.locs.append(loc)
-        return self._locs[loc]
+        return self._locs[line]
 
     def _value(self, v: Value, inside: Inside) -> int:
         if v in self._values:
@@ -164,4 +165,5 @@ def _roles(v: Value) -> list[str]:
 
 
 def _line(loc: Loc) -> dict[str, Any]:
-    return {"file": loc.file, "line": loc.line, "role": loc.role, "path": [], "short": str(loc.with_role(""))}
+    path = loc.path.split("/") if loc.scopes else []
+    return {"file": loc.file, "line": loc.line, "role": loc.role, "path": path, "short": str(loc.with_role(""))}
