@@ -14,6 +14,7 @@ from symc.driver.build import build
 from symc.ir.dim import evaluate
 from symc.ir.reference import bind_sizes
 from symc.opt.engine.passes import optimize
+from symc.tensors.callsite import caller
 from tests.cuda.emulated import needs_compiler
 from tests.cuda.generic_cases import cases_of
 from tests.cuda.template_cases import compare, run
@@ -24,7 +25,7 @@ RNG = np.random.default_rng(7)
 
 def final(outputs, inputs):
     """A program after the optimizer."""
-    return optimize(build(outputs, inputs, None, None, None, "program", None).function).function
+    return optimize(build(outputs, inputs, None, None, None, "program", caller()).function).function
 
 
 def kernels(outputs, inputs, arrays, choice=""):

@@ -22,6 +22,7 @@ from symc.ir.value import fresh_input
 from symc.opt.engine.passes import optimize
 from symc.runtime.cuda.device import Product
 from symc.runtime.cuda.products import RESULT, SCRATCH, Clear, Copy, Launch, Multiply, forms_of, lower_product
+from symc.tensors.callsite import caller
 
 
 def columns(memory: np.ndarray, start: int, rows: int, count: int, leading: int) -> np.ndarray:
@@ -177,7 +178,7 @@ def test_one_matrix_for_all_rows_of_a_batch_is_one_product():
 
 def computed(outputs, compute: str = "highest") -> list[str]:
     """How the products of a function are computed on a device."""
-    f = build(outputs, None, None, None, None, "f", None).function
+    f = build(outputs, None, None, None, None, "f", caller()).function
     steps = [s for s in make_plan(optimize(f).function).steps if is_product(s.value)]
     lowered = [lower_product(s, lambda size: 4, compute) for s in steps]
     return [op.product.compute for x in lowered for op in x.operations if isinstance(op, Multiply)]

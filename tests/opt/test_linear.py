@@ -10,6 +10,7 @@ from symc.driver.build import build
 from symc.ir.traverse import every_value
 from symc.opt import DEFAULT, all_passes, optimize
 from symc.opt.engine.pattern import _below, _flat
+from symc.tensors.callsite import caller
 
 pytestmark = pytest.mark.long
 
@@ -121,7 +122,7 @@ GRAPHS = {
 
 
 def as_function(outputs):
-    return build(outputs, None, None, None, (), "f", None).function
+    return build(outputs, None, None, None, (), "f", caller()).function
 
 
 def size(f):

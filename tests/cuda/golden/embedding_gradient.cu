@@ -7,10 +7,10 @@ extern "C" __global__ void __launch_bounds__(256) embedding_gradient_start0(cons
 extern "C" __global__ void __launch_bounds__(256) embedding_gradient(const f32 *__restrict__ a0, const i64 *__restrict__ a1, f32 *o0, const i32 n0, const i32 n1, const i32 n2, const i32 n3, const i32 n4, const i32 n5) {
   __shared__ int counts[32];
   __shared__ i32 items[1024], places[1024];
-  const i32 begin = i32(blockIdx.x) * n2;
-  const i32 end = min(n3, begin + n2);
+  const i32 begin = i32(blockIdx.x) * n3;
+  const i32 end = min(n4, begin + n3);
   const i32 from = 0;
-  const i32 last = n4;
+  const i32 last = n2;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   for (i32 base = from; base < last; base += 1024) {
     i32 place[4];
