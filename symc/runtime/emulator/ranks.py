@@ -25,7 +25,7 @@ from symc.runtime.emulator.errors import EmulationError
 from symc.runtime.emulator.streams import Pending, Work
 
 #: How long a rank waits for another one, in seconds.
-PATIENCE = 20.0
+PATIENCE = 100.0
 _KINDS: dict[str, Callable[..., np.ndarray]] = {"add": np.add, "maximum": np.maximum, "minimum": np.minimum}
 _groups = threading.local()
 
