@@ -271,6 +271,10 @@ class MeasuredFunction(SeveralFunctions):
             found |= f.trace(*arrays)
         return found
 
+    def save_repro(self, path: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """A script that repeats a call of the last function, with the sizes that those in front compute."""
+        return self.main.save_repro(path, *(self._extended(args, kwargs)[-1] if args or kwargs else ()))
+
     def profile(self, /, *args: Any, repeat: int = 5, **kwargs: Any) -> Any:
         each = zip(self.parts, self._extended(args, kwargs), strict=True)
         first, *later = [f.profile(*arrays, repeat=repeat) for (_, f), arrays in each]

@@ -207,7 +207,7 @@ def save_repro(f: Any, path: Any, args: tuple, kwargs: Mapping[str, Any]) -> Any
     from symc.tools.debugging.native import LOWERING
     from symc.tools.debugging.repro import write_repro
     from symc.tools.debugging.sample import Sample
-    from symc.tools.sampling import samples
+    from symc.tools.sampling import suitable
 
     _check_one_device(f, "save_repro")
     settings, source, arrays = f._compilation.settings, f._compilation.source, None
@@ -217,7 +217,7 @@ def save_repro(f: Any, path: Any, args: tuple, kwargs: Mapping[str, Any]) -> Any
         with suppress(SymcError):
             arrays, said = bound(f, *f._call_path.failed)[0], "of the last call that failed"
     if arrays is None:
-        arrays, said = next(iter(samples(source))).arrays, "of its types, drawn at random"
+        arrays, said = suitable(source), "of its types, drawn at random"
     pipeline = LOWERING if settings.mode in BY_NUMPY or not settings.backend.plans else pipeline_of(settings)
     sample = Sample(source, tuple(map(np.asarray, arrays)), settings.donated)
     options = ", ".join(f"{k}={v!r}" for k, v in f._options.items())

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from symc.errors import SymcError
+from symc.errors import InputError, SymcError
 from symc.ir.dim import Dim, names
 from symc.ir.function import Function
 from symc.ir.traverse import every_value
@@ -61,6 +61,19 @@ def samples(f: Function, seed: int = 0) -> Iterator[Sample]:
     for _ in range(WILD):
         yield Sample("of all magnitudes", arguments(
             lambda shape: 10.0 ** rng.uniform(-12, 12, shape) * rng.choice([-1, 1], shape)))
+
+
+def suitable(f: Function) -> list[np.ndarray]:
+    """Arguments that are no error. Raises InputError if none were found: arguments may have to fit one another."""
+    why: Exception | None = None
+    for s in samples(f):
+        try:
+            ReferenceProgram(f).run(s.arrays, sizes_in(f, s.arrays))
+            return s.arrays
+        except (SymcError, ValueError, MemoryError) as e:
+            why = e
+    raise InputError(f"{f.name}: no arguments that were drawn at random are right: {str(why).splitlines()[0]}",
+                     help="give the arguments of a call")
 
 
 def sizes_in(f: Function, arrays: Sequence[np.ndarray]) -> dict[str, int]:

@@ -139,3 +139,19 @@ def test_a_script_without_a_call_draws_its_inputs(tmp_path):
     assert done.returncode == 0 and (tmp_path / "a.npz").exists()
     f.save_repro(tmp_path / "b.py")
     assert "drawn at random" in (tmp_path / "b.py").read_text()
+
+
+@pytest.mark.parametrize("make", [lambda x: x[x > 0].sum(), lambda x: sc.unique(x), lambda x: sc.sparse.csr(
+    sc.asarray([0, 2, 3]), sc.asarray([0, 2, 1]), x[:3], (2, 3)) @ x[:3]], ids=["mask", "unique", "sparse"])
+def test_scripts_of_values_that_fit_one_another(tmp_path, make):
+    x = sc.vector("x")
+    done = run(sc.compile(make(x), [x]).save_repro(tmp_path / "a.py", np.array([1.0, -2.0, 3.0, 1.0])))
+    assert done.stdout.endswith("the results are those of the references\n"), done.stderr
+
+
+def test_a_script_is_not_made_of_arguments_that_are_wrong(tmp_path):
+    x, S = sc.vector("x"), sc.sparse.input("S")
+    for f in sc.compile(x[x > 0], [x]), sc.compile(S @ x, [S, x]):
+        with pytest.raises(sc.InputError, match=r"no arguments that were drawn at random are right[^$]*of a call"):
+            f.save_repro(tmp_path / "a.py")
+        assert not (tmp_path / "a.py").exists()
