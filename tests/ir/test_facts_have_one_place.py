@@ -44,7 +44,6 @@ LEFT = {
     "testing/rule_uses.py": (3, "how users write ops that have no function of their name"),
     "tools/debugging/counts.py": (1, "leaves"),
     "tools/debugging/blame.py": (1, "leaves"),
-    "tools/debugging/finite_flag.py": (1, "a rule of each of these"),
     "tools/debugging/perturb.py": (1, "movements that keep all elements"),
     "tools/debugging/sample.py": (1, "leaves"),
     "tools/draw.py": (1, "leaves"),
