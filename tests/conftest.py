@@ -4,9 +4,11 @@ machine is or on how the run was started."""
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -23,6 +25,12 @@ elif "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["SYMC_CACHE_DIR"] = tempfile.mkdtemp(prefix="symc-tests-")
     atexit.register(shutil.rmtree, os.environ["SYMC_CACHE_DIR"], True)
 
+# Many tests start processes, and every worker imports all tests: none compiles Python's modules again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+gc.disable()  # until all tests are collected, which stay: no search for garbage among them, then and later
+
 settings.register_profile("symc", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("symc")
 
@@ -36,6 +44,11 @@ def check_unchanged(who: str) -> None:
 
 def pytest_collection_finish() -> None:
     check_unchanged("importing tests")
+
+
+def pytest_runtestloop() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -66,11 +66,13 @@ OF_SYMC = {
 
 def no_name(what: str, name: str, table: Mapping[str, str], known: Iterable[str]) -> AttributeError:
     """The error for a name that is not there: what to write instead, or the nearest one."""
+    if name.startswith("_"):  # asked for by tools, of every object they meet
+        return AttributeError(f"{what} has no attribute {name!r}")
     import difflib  # a mistake alone needs it
 
     near = difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 1, 0.75)
     hint = table[name] if name in table else f"did you mean {near[0]!r}?" if near else None
-    if name.startswith("_") or hint is None:
+    if hint is None:
         return AttributeError(f"{what} has no attribute {name!r}")
     return NoNameError(f"{what} has no attribute {name!r}", where=[caller()], help=hint)
 
