@@ -13,7 +13,7 @@ import pytest
 
 from symc.codegen.cpu.intrinsics import template
 from symc.codegen.language import names, syntax
-from symc.codegen.language.helpers import Helper, Widths
+from symc.codegen.language.helpers import Helper, Widths, written_out
 from symc.ir.op import all_ops
 from symc.runtime.compilers.llvm_primitives import primitive
 from symc.runtime.library import FUNCTIONS, MODULE_OF, helper, meaning
@@ -35,9 +35,16 @@ def test_a_function_is_read_as_python_reads_it(module):
     own = {h.name: h for h in HELPERS if h.module == module}
     assert set(own) == set(found), "every function is of the language"
     for name, tree in found.items():
-        body = tree.body[ast.get_docstring(tree) is not None:]
+        body = written_out(tree, own[name].scope).body[ast.get_docstring(tree) is not None:]
         assert ast.dump(ast.Module(own[name].tree.body, [])) == ast.dump(ast.Module(body, []))
         assert own[name].operands == [a.arg for a in tree.args.args]
+
+
+def test_polynomials_are_written_out():
+    scope = {**vars(names), "TABLE": (4.0, 5.0, 6.0)}
+    tree = syntax.function("def f(x):\n    y = horner(x, 1, -2.0, x)\n    return horner(y, 3) + fused_horner(y, TABLE)")
+    assert ast.unparse(written_out(tree, scope)).splitlines()[1:] == [
+        "    y = (1 * x + -2.0) * x + x", "    return 3 + fma(fma(TABLE[2], y, TABLE[1]), y, TABLE[0])"]
 
 
 def test_names_of_functions_are_one_thing_each():

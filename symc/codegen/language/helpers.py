@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
+from symc.codegen.language.names import Scheme, fused_horner
+
 
 class Helper:
     """A function. ``called``: it is too large to be inlined; ``rarely``: that too, and loops are vectorized around the
@@ -32,11 +34,37 @@ class Helper:
         (tree,) = ast.parse("".join(lines[first : last + 1])).body
         assert isinstance(tree, ast.FunctionDef)
         tree.body = tree.body[ast.get_docstring(tree, clean=False) is not None :]
-        return tree
+        return written_out(tree, self.scope)
 
     @property
     def operands(self) -> list[str]:
         return list(self.function.__code__.co_varnames[: self.function.__code__.co_argcount])
+
+
+def written_out(tree: ast.FunctionDef, scope: Mapping[str, Any]) -> ast.FunctionDef:
+    """A function with polynomials as sums and products (``names.horner``)."""
+    return ast.fix_missing_locations(_WrittenOut(scope).visit(tree))
+
+
+class _WrittenOut(ast.NodeTransformer):
+    def __init__(self, scope: Mapping[str, Any]):
+        self.scope = scope
+
+    def visit_Call(self, e: ast.Call) -> ast.expr:
+        self.generic_visit(e)
+        if not isinstance(self.scope.get(getattr(e.func, "id", "")), Scheme):
+            return e
+        p: Any
+        x, p, *rest = e.args
+        assert isinstance(x, ast.Name), "it is computed once"
+        fused = e.func.id == fused_horner.name  # type: ignore[attr-defined]
+        if fused:
+            table = [ast.Subscript(p, ast.Constant(k), ast.Load()) for k in range(len(self.scope[p.id]))]
+            p, rest = table.pop(), [*table[::-1]]
+        for c in rest:
+            p = (ast.Call(ast.Name("fma", ast.Load()), [p, x, c], []) if fused
+                 else ast.BinOp(ast.BinOp(p, ast.Mult(), x), ast.Add(), c))
+        return p
 
 
 class Widths:

@@ -23,6 +23,16 @@ class Primitive:
         self.name = name
 
 
+class Scheme:
+    """The name of an expression that is written out where a text is read (``helpers``)."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+
+#: Polynomials by Horner's scheme: ``horner(x, a, b, c)`` is (a * x + b) * x + c, ``fused_horner(x, T)`` that of a table
+#: with the lowest power first, each step an ``fma``.
+horner, fused_horner = Scheme("horner"), Scheme("fused_horner")
 #: ``like(x, c)``: c in the dtype of x; ``bits(x)``: how many bits the dtype of x has.
 like, bits = map(Primitive, ("like", "bits"))
 #: Nan if either operand is, and -0.0 is less than 0.0.

@@ -6,6 +6,7 @@ Where Numba has a function of that name from elsewhere (``numba_primitives``), t
 
 from __future__ import annotations
 
+import ast
 import functools
 import sys
 from types import FunctionType
@@ -63,7 +64,9 @@ def _scope(helper: Helper) -> dict[str, Any]:
 
 
 def _plain(helper: Helper) -> FunctionType:
-    return FunctionType(helper.function.__code__, _scope(helper), helper.name)
+    made: dict[str, Any] = {}
+    exec(compile(ast.Module([helper.tree], []), helper.function.__code__.co_filename, "exec"), made)
+    return FunctionType(made[helper.name].__code__, _scope(helper), helper.name)
 
 
 @functools.cache

@@ -14,7 +14,19 @@ from __future__ import annotations
 import math
 
 from symc.codegen.language.helpers import by_width, inlined
-from symc.codegen.language.names import INF, NAN, bits32, bits64, copysign, f32, float32_of, float64_of, fma, i32
+from symc.codegen.language.names import (
+    INF,
+    NAN,
+    bits32,
+    bits64,
+    copysign,
+    f32,
+    float32_of,
+    float64_of,
+    fma,
+    horner,
+    i32,
+)
 from symc.runtime.library.math import (
     LN2_HI32,
     LN2_HI64,
@@ -35,13 +47,8 @@ def _sinh64(x):
     q, a, b = split64(at_most(size, 712.0))
     half = (1.0 + q) * a * (0.5 * b)
     z = x * x
-    p = 7.77714572117127e-13
-    p = p * z + 1.6056643408848743e-10
-    p = p * z + 2.5052131170959552e-08
-    p = p * z + 2.755731910587716e-06
-    p = p * z + 0.00019841269841595473
-    p = p * z + 0.00833333333333291
-    p = p * z + 0.16666666666666669
+    p = horner(z, 7.77714572117127e-13, 1.6056643408848743e-10, 2.5052131170959552e-08, 2.755731910587716e-06,
+               0.00019841269841595473, 0.00833333333333291, 0.16666666666666669)
     return x + x * (z * p) if size < 1.0 else copysign(half - 0.25 / half, x)
 
 
@@ -51,10 +58,7 @@ def _sinh32(x):
     q, a, b = split32(at_most(size, f32(91.0)))
     half = (f32(1.0) + q) * a * (f32(0.5) * b)
     z = x * x
-    p = f32(2.7822114e-06)
-    p = p * z + f32(0.00019842896)
-    p = p * z + f32(0.0083333105)
-    p = p * z + f32(0.16666667)
+    p = horner(z, f32(2.7822114e-06), f32(0.00019842896), f32(0.0083333105), f32(0.16666667))
     return x + x * (z * p) if size < f32(1.0) else copysign(half - f32(0.25) / half, x)
 
 
@@ -80,15 +84,8 @@ cosh = by_width(_cosh32, _cosh64)  # the hyperbolic cosine
 def area64(k, s):
     """k * ln(2) + 2 atanh(s) for abs(s) < 0.273."""
     z = s * s
-    p = 0.07662317702474483
-    p = p * z + 0.054512816731356446
-    p = p * z + 0.0670713277752734
-    p = p * z + 0.07690108846965382
-    p = p * z + 0.09090979555560853
-    p = p * z + 0.11111109826978215
-    p = p * z + 0.1428571429773629
-    p = p * z + 0.19999999999952903
-    p = p * z + 0.333333333333334
+    p = horner(z, 0.07662317702474483, 0.054512816731356446, 0.0670713277752734, 0.07690108846965382,
+               0.09090979555560853, 0.11111109826978215, 0.1428571429773629, 0.19999999999952903, 0.333333333333334)
     t = s + s
     return k * LN2_HI64 + (t + (t * (z * p) + k * LN2_LO64))
 
@@ -97,10 +94,7 @@ def area64(k, s):
 def area32(k, s):
     """k * ln(2) + 2 atanh(s) for abs(s) < 0.273."""
     z = s * s
-    p = f32(0.12945753)
-    p = p * z + f32(0.14167005)
-    p = p * z + f32(0.2000297)
-    p = p * z + f32(0.3333331)
+    p = horner(z, f32(0.12945753), f32(0.14167005), f32(0.2000297), f32(0.3333331))
     t = s + s
     return k * LN2_HI32 + (t + (t * (z * p) + k * LN2_LO32))
 

@@ -26,6 +26,7 @@ from symc.codegen.language.names import (
     float32_of,
     float64_of,
     from_half,
+    horner,
     i32,
     i64,
     like,
@@ -80,26 +81,16 @@ def scaled64(k, r):
 def power_series64(r):
     """(exp(r) - 1 - r) / r**2 for abs(r) <= ln(2) / 2."""
     z = r * r
-    even = _EXP64[8]
-    even = even * z + _EXP64[6]
-    even = even * z + _EXP64[4]
-    even = even * z + _EXP64[2]
-    odd = _EXP64[9]
-    odd = odd * z + _EXP64[7]
-    odd = odd * z + _EXP64[5]
-    odd = odd * z + _EXP64[3]
-    odd = odd * z + _EXP64[1]
+    even = horner(z, _EXP64[8], _EXP64[6], _EXP64[4], _EXP64[2])
+    odd = horner(z, _EXP64[9], _EXP64[7], _EXP64[5], _EXP64[3], _EXP64[1])
     return (even * z + 0.5) + odd * r
 
 
 @inlined
 def power_series32(r):
     """The same in single precision."""
-    p = f32(1.9875691500e-4)
-    p = p * r + f32(1.3981999507e-3)
-    p = p * r + f32(8.3334519073e-3)
-    p = p * r + f32(4.1665795894e-2)
-    p = p * r + f32(1.6666665459e-1)
+    p = horner(r, f32(1.9875691500e-4), f32(1.3981999507e-3), f32(8.3334519073e-3), f32(4.1665795894e-2),
+               f32(1.6666665459e-1))
     return p * r + f32(5.0000001201e-1)
 
 
@@ -180,15 +171,9 @@ def log_terms64(f):
 @inlined
 def log_terms32(f):
     z = f * f
-    even = f32(7.0376836292e-2)
-    even = even * z + f32(1.1676998740e-1)
-    even = even * z + f32(1.4249322787e-1)
-    even = even * z + f32(2.0000714765e-1)
-    even = even * z + f32(3.3333331174e-1)
-    odd = f32(-1.1514610310e-1)
-    odd = odd * z + f32(-1.2420140846e-1)
-    odd = odd * z + f32(-1.6668057665e-1)
-    odd = odd * z + f32(-2.4999993993e-1)
+    even = horner(z, f32(7.0376836292e-2), f32(1.1676998740e-1), f32(1.4249322787e-1), f32(2.0000714765e-1),
+                  f32(3.3333331174e-1))
+    odd = horner(z, f32(-1.1514610310e-1), f32(-1.2420140846e-1), f32(-1.6668057665e-1), f32(-2.4999993993e-1))
     p = even + odd * f
     return f32(0.5) * z, (f * z) * p
 

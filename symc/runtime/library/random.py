@@ -19,6 +19,7 @@ from symc.codegen.language.names import (
     float32_of,
     float64_of,
     fma,
+    fused_horner,
     i32,
     i64,
     like,
@@ -100,12 +101,7 @@ def _log_share64(x):
     k = float64_of(((b >> 52) - 1023) + 0x4338000000000000) - MAGIC64
     s = f / (2.0 + f)
     z = s * s
-    r = fma(LOG64[6], z, LOG64[5])
-    r = fma(r, z, LOG64[4])
-    r = fma(r, z, LOG64[3])
-    r = fma(r, z, LOG64[2])
-    r = fma(r, z, LOG64[1])
-    r = fma(r, z, LOG64[0])
+    r = fused_horner(z, LOG64)
     h = times(f * 0.5, f)
     t = s * fma(r, z, h)
     return k * LN2_64[0] - ((h - fma(k, LN2_64[1], t)) - f)
@@ -116,14 +112,7 @@ def _log_share32(x):
     b = i32(bits32(x) + (0x3F800000 - 0x3F3504F3))
     f = float32_of(i32((b & 0x007FFFFF) + 0x3F3504F3)) - f32(1.0)
     k = f32(i32((b >> 23) - 127))
-    r = fma(LOG32[8], f, LOG32[7])
-    r = fma(r, f, LOG32[6])
-    r = fma(r, f, LOG32[5])
-    r = fma(r, f, LOG32[4])
-    r = fma(r, f, LOG32[3])
-    r = fma(r, f, LOG32[2])
-    r = fma(r, f, LOG32[1])
-    r = fma(r, f, LOG32[0])
+    r = fused_horner(f, LOG32)
     z = f * f
     t = f * z * r
     return k * LN2_32[0] - ((z * f32(0.5) - fma(k, LN2_32[1], t)) - f)
@@ -177,40 +166,16 @@ def _unit_gumbel32(bits):
 def middle64(q):
     """For q up to 0.425: numerator and denominator of z with P(0 < Z < z) = q."""
     r = fma(-q, q, 0.180625)
-    n = fma(A64[7], r, A64[6])
-    n = fma(n, r, A64[5])
-    n = fma(n, r, A64[4])
-    n = fma(n, r, A64[3])
-    n = fma(n, r, A64[2])
-    n = fma(n, r, A64[1])
-    n = fma(n, r, A64[0])
-    d = fma(B64[7], r, B64[6])
-    d = fma(d, r, B64[5])
-    d = fma(d, r, B64[4])
-    d = fma(d, r, B64[3])
-    d = fma(d, r, B64[2])
-    d = fma(d, r, B64[1])
-    d = fma(d, r, B64[0])
+    n = fused_horner(r, A64)
+    d = fused_horner(r, B64)
     return q * n, d
 
 
 @rarely
 def far64(s):
     r = s - 5.0
-    n = fma(E64[7], r, E64[6])
-    n = fma(n, r, E64[5])
-    n = fma(n, r, E64[4])
-    n = fma(n, r, E64[3])
-    n = fma(n, r, E64[2])
-    n = fma(n, r, E64[1])
-    n = fma(n, r, E64[0])
-    d = fma(F64[7], r, F64[6])
-    d = fma(d, r, F64[5])
-    d = fma(d, r, F64[4])
-    d = fma(d, r, F64[3])
-    d = fma(d, r, F64[2])
-    d = fma(d, r, F64[1])
-    d = fma(d, r, F64[0])
+    n = fused_horner(r, E64)
+    d = fused_horner(r, F64)
     return n / d
 
 
@@ -219,20 +184,8 @@ def normal_tail64(q, s):
     """z with P(Z > z) = p = 1/2 - q, given s = sqrt(-log(p))."""
     n, d = middle64(q)
     r = s - 1.6
-    m = fma(C64[7], r, C64[6])
-    m = fma(m, r, C64[5])
-    m = fma(m, r, C64[4])
-    m = fma(m, r, C64[3])
-    m = fma(m, r, C64[2])
-    m = fma(m, r, C64[1])
-    m = fma(m, r, C64[0])
-    e = fma(D64[7], r, D64[6])
-    e = fma(e, r, D64[5])
-    e = fma(e, r, D64[4])
-    e = fma(e, r, D64[3])
-    e = fma(e, r, D64[2])
-    e = fma(e, r, D64[1])
-    e = fma(e, r, D64[0])
+    m = fused_horner(r, C64)
+    e = fused_horner(r, D64)
     middle = q <= 0.425
     z = (n if middle else m) / (d if middle else e)
     return far64(s) if s > 5.0 else z
@@ -241,18 +194,11 @@ def normal_tail64(q, s):
 @inlined
 def normal_tail32(q, s):
     r = fma(-q, q, f32(0.180625))
-    n = fma(A32[3], r, A32[2])
-    n = fma(n, r, A32[1])
-    n = fma(n, r, A32[0])
-    d = fma(B32[3], r, B32[2])
-    d = fma(d, r, B32[1])
-    d = fma(d, r, B32[0])
+    n = fused_horner(r, A32)
+    d = fused_horner(r, B32)
     r = s - f32(1.6)
-    m = fma(C32[3], r, C32[2])
-    m = fma(m, r, C32[1])
-    m = fma(m, r, C32[0])
-    e = fma(D32[2], r, D32[1])
-    e = fma(e, r, D32[0])
+    m = fused_horner(r, C32)
+    e = fused_horner(r, D32)
     middle = q <= f32(0.425)
     return (q * n if middle else m) / (d if middle else e)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 from symc.codegen.language.helpers import by_width, inlined, rarely
-from symc.codegen.language.names import bits32, bits64, f32, float32_of, float64_of, fma, i32
+from symc.codegen.language.names import bits32, bits64, f32, float32_of, float64_of, fma, horner, i32
 from symc.runtime.library.math import MAGIC32, MAGIC64
 
 FAR64, FAR32 = 2.0**30, f32(1e5)
@@ -60,19 +60,10 @@ def quarters64(a):
     r = fma(-k, 6.123233995736766e-17, fma(-k, 1.5707963267948966, a))
     low = k * 1.4973849048591698e-33
     z = r * r
-    p = 1.5889680893521498e-10
-    p = p * z + -2.5050636018005998e-08
-    p = p * z + 2.7557312918276535e-06
-    p = p * z + -0.00019841269827603448
-    p = p * z + 0.008333333333319703
-    p = p * z + -0.1666666666666662
-    q = -1.1354079904349514e-11
-    q = q * z + 2.0875615445278593e-09
-    q = q * z + -2.755731355773254e-07
-    q = q * z + 2.4801587286730506e-05
-    q = q * z + -0.0013888888888869723
-    q = q * z + 0.041666666666666574
-    q = q * z + -0.5
+    p = horner(z, 1.5889680893521498e-10, -2.5050636018005998e-08, 2.7557312918276535e-06, -0.00019841269827603448,
+               0.008333333333319703, -0.1666666666666662)
+    q = horner(z, -1.1354079904349514e-11, 2.0875615445278593e-09, -2.755731355773254e-07, 2.4801587286730506e-05,
+               -0.0013888888888869723, 0.041666666666666574, -0.5)
     return bits64(shifted), r + fma(r * z, p, low), 1.0 + z * q
 
 
@@ -83,13 +74,8 @@ def quarters32(a):
     r = fma(-k, f32(-4.371139e-08), fma(-k, f32(1.5707964), a))
     low = k * f32(1.7151245e-15)
     z = r * r
-    p = f32(-0.00019505144)
-    p = p * z + f32(0.008332093)
-    p = p * z + f32(-0.16666654)
-    q = f32(2.4412078e-05)
-    q = q * z + f32(-0.001388713)
-    q = q * z + f32(0.04166664)
-    q = q * z + f32(-0.5)
+    p = horner(z, f32(-0.00019505144), f32(0.008332093), f32(-0.16666654))
+    q = horner(z, f32(2.4412078e-05), f32(-0.001388713), f32(0.04166664), f32(-0.5))
     return bits32(shifted), r + fma(r * z, p, low), f32(1.0) + z * q
 
 
