@@ -1,7 +1,7 @@
-"""Source of the coefficients of polynomials in this folder: minimax fits by E. Remez's exchange, in 180 bits.
+"""Source of the coefficients in `symc/runtime/library`: minimax fits by E. Remez's exchange, in 180 bits.
 
-``python -m symc.runtime.library.fit NAME ...`` prints those of ``FITS``, and how far each polynomial is from its
-function. It needs mpmath. No kernel reads this module.
+``python -m tests.runtime.fits NAME ...`` prints those of ``FITS``, and how far each polynomial is from its
+function. It needs mpmath.
 """
 
 from __future__ import annotations
