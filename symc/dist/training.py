@@ -45,7 +45,7 @@ class _Halves:
     first ``shown`` of them are the step's outputs."""
 
     def __init__(self, step: CompiledFunction):
-        outputs, updates = step.made_of
+        outputs, updates = step._made_of
         leaves, self.nest = flatten(outputs)
         self.cells = step._cells
         self.arguments = [v for v in step._built.leaves if leaf_of(v).role == "arg"]
@@ -126,7 +126,7 @@ class DataParallel:
     def __init__(self, step: Any, comm: Comm | None = None, reduce: str = "mean"):
         loc = caller()
         try:
-            if not isinstance(step, CompiledFunction) or step.made_of is None:
+            if not isinstance(step, CompiledFunction) or step._made_of is None:
                 raise InputError(
                     "DataParallel takes a compiled step with the updates of an optimizer",
                     help="u = sc.optim.adam(1e-3).updates(loss, P); step = sc.compile(u.loss, [x, y], updates=u), "

@@ -135,7 +135,7 @@ def compile(
                                lambda: build(outputs, inputs, updates, givens, donate, options["name"], loc))
             compiled = compile_built(built, options)
         if hasattr(updates, "gradients") and not givens:
-            compiled.made_of = outputs, updates
+            compiled._made_of = outputs, updates
         if accuracy_report:
             print(compiled.accuracy())
         return compiled

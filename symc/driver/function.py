@@ -56,7 +56,7 @@ class CompiledFunction(Shown):
     #: What a call calls, found here by the interpreter itself: at first ``CallPath.call``, later perhaps native code.
     __slots__ = ("__call__", "__dict__", "__weakref__")
     #: The outputs and updates that it was compiled from, where an optimizer made these; in the process that did.
-    made_of: Any = None
+    _made_of: Any = None
 
     def __init_subclass__(cls) -> None:
         cls.__doc__ = _Documentation(cls.__dict__.get("__doc__"))  # type: ignore[assignment]

@@ -48,6 +48,12 @@ def build(make):
     return function("f", [(x, Input("x", X))], [make(x)])
 
 
+def test_every_pass_has_a_test_in_text():
+    runs = {word.partition("(")[0] for path in ROOT.glob("tests/**/*.ir") for c in cases(path.read_text("utf-8"))
+            for word in c.run.split(",")}
+    assert not {p.name for p in all_passes()} - runs, "a file in tests/opt: what the pass does, and what it leaves"
+
+
 # --- pipelines --------------------------------------------------------------------------------------------------------
 
 
