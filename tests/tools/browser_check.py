@@ -50,6 +50,7 @@ ask("a double click opens a kernel", () => { const count = graph.nodes.size; doc
   new MouseEvent("dblclick", { bubbles: true })); return graph.nodes.size > count && document.querySelector("#view .cluster"); });
 ask("search finds and goes there", () => { const box = document.getElementById("search"); box.value = "softplus"; box.oninput();
   nextHit(); return state.hits.length > 0 && state.values.has(state.hits[0].value) && document.querySelector("#view .hit"); });
+ask("nothing is undefined", () => !/undefined|NaN|\\[object/.test(document.body.innerText));
 ask("steps have times", () => model.steps.every(s => s.seconds > 0) && document.querySelectorAll("#memory .time").length > 0);
 tab("text");
 """
@@ -96,6 +97,7 @@ const failures = [], answers = {};
 window.onerror = (message, file, line) => { failures.push(message + " at " + line); };
 const ask = (what, f) => { try { answers[what] = !!f(); } catch (e) { answers[what] = false; failures.push(what + ": " + e); } };
 QUESTIONS
+ask("nothing is undefined", () => !/undefined|NaN|\\[object/.test(document.body.innerText));
 ask("nothing failed", () => failures.length === 0);
 const said = document.createElement("pre"); said.id = "answers"; said.hidden = true;
 said.textContent = JSON.stringify({ answers, failures }); document.body.append(said);

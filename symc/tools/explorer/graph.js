@@ -2,7 +2,7 @@
 "use strict";
 
 /** Text of the user's line number `loc` of the model. */
-const lineOf = (model, loc) => model.locs[loc].text;
+const lineOf = (model, loc) => `${model.locs[loc].role} ${model.locs[loc].short}`.trim();
 
 /** More rows than this in one group, or in none, are put into parts of PART. */
 const CROWD = 100, PART = 50;

@@ -96,14 +96,13 @@ def _steps(plan: Plan, tables: Tables, kernels: Sequence[str], profile: Any) -> 
     timed = list(profile) if profile is not None and len(profile) == len(every) else [None] * len(every)
     top = -1
     rows = []
-    for (own, step, depth), row in zip(every, timed, strict=True):
+    for (_, step, depth), row in zip(every, timed, strict=True):
         top += depth == 0
         name = kernel_name(step.value) if step.kind == "launch" else ""
         rows.append({
             "kind": step.kind, "label": step_label(step), "depth": depth, "at": top, "lane": step.lane,
             "value": tables.find(step.value), "reads": list(step.reads), "writes": list(step.writes),
             "inPlace": bool(set(step.reads) & set(step.writes)), "kernel": _kernel_of(name, kernels),
-            "lines": [str(loc) for loc in own.function.locations(step.value)],
             "seconds": row.seconds if row is not None else None, "runs": row.runs if row is not None else None})
     return rows
 
