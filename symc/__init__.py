@@ -179,9 +179,11 @@ else:
             except ModuleNotFoundError as e:
                 if e.name != whole:
                     raise
-        from symc.tensors.guidance import OF_SYMC, no_name
+        from symc.tensors.guidance import no_name
 
-        raise no_name(f"module {__name__!r}", name, OF_SYMC, __dir__())
+        rooms = ("linalg", "nn", "optim", "init", "special", "fft", "random", "sparse", "debug")
+        known = {} if name.startswith("_") else {f"sc.{r}": dir(_import(f"{__name__}.{r}")) for r in rooms}
+        raise no_name(f"module {__name__!r}", name, __dir__(), known)
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *_WHERE, *_MODULES})

@@ -228,12 +228,20 @@ def of_handler(error: BaseException) -> bool:
     return False
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint for a misspelt name: the nearest known one, else the whole list."""
+def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
+    """The known name that is most like this one, however either is capitalized; none if that is less than ``least``."""
     import difflib  # nothing was misspelt in most programs
 
+    plain = {k.lower().replace("_", ""): k for k in sorted(known, reverse=True)}
+    near = difflib.get_close_matches(name.lower().replace("_", ""), plain, 1, least)
+    return plain[near[0]] if near else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint for a misspelt name: the nearest known one, else the list, or as much of it as one reads."""
     known = sorted(known)
-    near = difflib.get_close_matches(name, known, 1, 0.6)
-    if near:
-        return f"did you mean {near[0]!r}?"
-    return "known: " + (", ".join(known) if known else "none")
+    near = nearest(name, known)
+    if near is not None:
+        return f"did you mean {near!r}?"
+    more = f" and {len(known) - 20} more" if len(known) > 24 else ""
+    return "known: " + (", ".join(known[:20] if more else known) + more if known else "none")

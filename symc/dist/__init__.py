@@ -7,7 +7,7 @@ imported when one of their names is first asked for.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from symc.errors import did_you_mean
+from symc.tensors.guidance import no_name
 
 #: Names by the module that has them.
 _LAZY = {"map": "mapping", "column": "sources", "sweep": "sweeps", "Sweep": "sweeps", "Comm": "comm", "mpi": "comm",
@@ -26,5 +26,5 @@ __all__ = ["Comm", "DataParallel", "Sweep", "column", "local", "map", "mpi", "nc
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
-        raise AttributeError(f"sc.dist has no {name!r}: {did_you_mean(name, __all__)}")
+        raise no_name("module 'sc.dist'", name, __all__, {})
     return getattr(import_module(f"{__name__}.{_LAZY[name]}"), {"map": "map_"}.get(name, name))

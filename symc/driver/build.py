@@ -90,9 +90,10 @@ def output_of(item: Any, path: str) -> Value:
         return as_tensor(item).value
     except SymcError:
         raise InputError(
-            f"output{path} is not a value: {type(item).__name__} {item!r:.40}".rstrip(),
+            f"output{path} is not a value: {type(item).__name__} {getattr(item, '__name__', repr(item)):.40}".rstrip(),
             where=location.in_order(location.here()),
-            help="outputs are tensors, numbers, arrays, or tuples, lists, dicts and dataclasses of them",
+            help="sc.jit compiles a function; compile takes what it returns: sc.compile(fn(x), [x])" if callable(item)
+            else "outputs are tensors, numbers, arrays, or tuples, lists, dicts and dataclasses of them",
         ) from None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import DTypeError, ShapeError
+from symc.errors import DTypeError, ShapeError, nearest
 from symc.ir.dim import LARGEST, Dim, Measured, Size, evaluate, names, product, substitute
 from symc.ir.dtypes import DTYPE_NAMES, DTYPES
 from symc.ir.locks import new_lock
@@ -42,7 +42,11 @@ def as_dtype(dtype: Any) -> np.dtype:
     except TypeError as e:
         if isinstance(dtype, str) and dtype in DTYPES and dtype not in _BYTES:
             return DTYPES[dtype]
-        raise DTypeError(f"not a dtype: {dtype!r}", help="use a NumPy dtype such as 'float32' or np.int64") from e
+        near = nearest(dtype, map(str, DTYPE_NAMES), 0.75) if isinstance(dtype, str) else None
+        help = f"did you mean {near!r}?" if near else "use a NumPy dtype such as 'float32' or np.int64"
+        if isinstance(dtype, tuple | list):
+            help = f"a shape is given by name: shape={dtype!r}"
+        raise DTypeError(f"not a dtype: {dtype!r}", help=help) from e
     for known in DTYPE_NAMES:  # numpy has several equal integer dtypes (longlong); keep one object of each
         if known == d:
             return known

@@ -28,7 +28,8 @@ def normal_axis(axis: Any, ndim: int, name: str, t: Tensor | None = None) -> int
     except AttributeError:
         raise ShapeError(f"{name}: an axis is an int, not {axis!r}") from None
     if not -ndim <= a < ndim:
-        raise ShapeError(f"{name}: there is no axis {a} among {ndim}", values=rows([t]) if t is not None else ())
+        raise ShapeError(f"{name}: there is no axis {a}, the array is {ndim}-dimensional",
+                         values=rows([t]) if t is not None else ())
     return a % ndim
 
 

@@ -6,7 +6,6 @@ rate is a number, a schedule, or a state of yours. Recurrences and default value
 
 from typing import Any
 
-from symc.errors import did_you_mean
 from symc.optim import rules as _rules
 from symc.optim import schedules, transforms
 from symc.optim.optimizer import Optimizer, Transform, Updates
@@ -15,6 +14,7 @@ from symc.optim.schedules import cyclical
 from symc.optim.sparse import SparseRows
 from symc.optim.training import Fit, fit
 from symc.optim.transforms import *  # noqa: F403
+from symc.tensors.guidance import no_name
 
 
 def sgd(rate: Any, sparse: str = "lazy") -> Optimizer:
@@ -83,4 +83,4 @@ __all__ += [*schedules.__all__, *transforms.__all__]
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(f"sc.optim has no {name!r}: {did_you_mean(name, __all__)}")
+    raise no_name("module 'sc.optim'", name, __all__, {})

@@ -8,7 +8,6 @@ need independent keys: ``split`` and ``fold_in``, or a ``Generator``, which keep
 
 from typing import Any
 
-from symc.errors import did_you_mean
 from symc.random.choices import categorical, choice, permutation
 from symc.random.continuous import (
     bits,
@@ -44,6 +43,7 @@ from symc.random.gammas import beta, chisquare, dirichlet, f, gamma, generalized
 from symc.random.generator import Generator, install
 from symc.random.keys import fold_in, key, split
 from symc.random.vectors import ball, multivariate_normal, sphere
+from symc.tensors.guidance import no_name
 
 #: The same functions under the names of NumPy's Generator and of jax.random.
 SYNONYMS: dict[str, Any] = {
@@ -68,5 +68,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    hint = "permutation gives a shuffled array" if name in ("shuffle", "permuted") else did_you_mean(name, __all__)
-    raise AttributeError(f"sc.random has no {name!r}: {hint}")
+    raise no_name("module 'sc.random'", name, __all__, {})

@@ -7,7 +7,6 @@ space onto what parameters are constrained to.
 
 from typing import Any
 
-from symc.errors import did_you_mean
 from symc.stats import continuous as _continuous
 from symc.stats import discrete as _discrete
 from symc.stats import multivariate as _multivariate
@@ -16,6 +15,7 @@ from symc.stats import transforms
 from symc.stats.core import Distribution, Frozen
 from symc.stats.kinds import Continuous, Discrete
 from symc.stats.multivariate import Multivariate
+from symc.tensors.guidance import no_name
 
 #: All distributions by name.
 DISTRIBUTIONS: dict[str, Distribution | Multivariate] = {
@@ -28,4 +28,4 @@ __all__ = ["DISTRIBUTIONS", "Continuous", "Discrete", "Distribution", "Frozen", 
 
 
 def __getattr__(name: str) -> Any:
-    raise AttributeError(f"sc.stats has no {name!r}: {did_you_mean(name, __all__)}")
+    raise no_name("module 'sc.stats'", name, __all__, {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from symc.errors import InputError, SymcError
+from symc.errors import InputError, SymcError, nearest
 from symc.tensors.callsite import caller
 
 
@@ -40,38 +40,52 @@ OF_TENSORS = {
 }  # fmt: skip
 #: Names of other packages' modules, and what symc calls them.
 OF_SYMC = {
-    "Lop": "sc.vjp(outputs, wrt, cotangents)", "Module": "sc.Params, sc.nn",
+    "Function": "f = sc.compile(outputs, inputs)", "Linear": "sc.nn.dense(P, x, units)",
+    "Lop": "sc.vjp(outputs, wrt, cotangents)", "MX": "sc.vector(name, shape=(n,)), sc.matrix(name)",
+    "Module": "sc.Params, sc.nn", "PRNGKey": "sc.random.key(seed)",
     "Parameter": "sc.shared(array, name), sc.Params", "Rop": "sc.jvp(outputs, wrt, tangents)",
-    "Session": "f = sc.compile(outputs, inputs); f(arrays)", "Symbol": "sc.scalar(name)", "const": "sc.Constant(1)",
+    "SX": "sc.vector(name, shape=(n,)), sc.matrix(name)",
+    "Session": "f = sc.compile(outputs, inputs); f(arrays)", "Symbol": "sc.scalar(name)",
+    "cat": "sc.concatenate([x, y])", "clamp": "sc.clip(x, low, high)", "const": "sc.Constant(1)",
     "constant": "sc.asarray(array), sc.Constant(1)", "debugprint": "print(f), f.dump()",
     "device_put": "sc.device_array(a), or compile for the device", "dmatrix": "sc.matrix(name)",
     "dscalar": "sc.scalar(name)", "dvector": "sc.vector(name)", "fmatrix": 'sc.matrix(name, dtype="float32")',
     "for_loop": "sc.scan, sc.fori_loop", "from_numpy": "sc.asarray(array), or sc.shared(array, name) for state",
     "fscalar": 'sc.scalar(name, dtype="float32")',
     "function": "f = sc.compile(outputs, inputs, updates=..., givens=...)",
-    "fvector": 'sc.vector(name, dtype="float32")', "gradients": "sc.grad(cost, wrt)",
+    "fvector": 'sc.vector(name, dtype="float32")', "gather": "x[index], sc.take_along_axis(x, index, axis)",
+    "gradients": "sc.grad(cost, wrt)", "horzcat": "sc.concatenate([x, y], axis=1)",
     "ifelse": "sc.cond(pred, true_fn, false_fn)", "imatrix": 'sc.matrix(name, dtype="int32")',
-    "iscalar": 'sc.scalar(name, dtype="int32")', "ivector": 'sc.vector(name, dtype="int32")',
+    "inverse": "sc.linalg.inv(x)", "iscalar": 'sc.scalar(name, dtype="int32")',
+    "ivector": 'sc.vector(name, dtype="int32")',
     "lambdify": "sc.compile(y, [x])", "lax": "sc.scan, sc.cond, sc.while_loop",
     "lscalar": 'sc.scalar(name, dtype="int64")', "lvector": 'sc.vector(name, dtype="int64")',
-    "make_jaxpr": "sc.compile(...).dump()", "mean_squared_error": "sc.nn", "no_grad": _STOP,
+    "make_jaxpr": "sc.compile(...).dump()", "manual_seed": "sc.random.key(seed)", "mean_squared_error": "sc.nn.mse",
+    "mse_loss": "sc.nn.mse", "mtimes": "x @ y", "mv": "x @ y", "no_grad": _STOP,
     "numpy": "NumPy's functions are sc.*: sc.sum, sc.linalg.inv, sc.fft.fft", "optimizer": "sc.optim",
     "placeholder": "sc.input(name, dtype, shape)", "pmap": "symc.dist", "pp": "print(f), f.dump()",
-    "printing": "print(f), f.dump(), f.to_html(path)", "symbol": "sc.input(name, dtype, shape)",
+    "printing": "print(f), f.dump(), f.to_html(path)", "rand": "sc.random.uniform(sc.random.key(seed), shape)",
+    "randn": "sc.random.normal(sc.random.key(seed), shape)", "rsqrt": "1 / sc.sqrt(x)",
+    "scatter": "x.at[index].set(v)", "seed": "sc.random.key(seed)",
+    "shuffle": "sc.random.permutation(key, x)", "sumsqr": "sc.sum(x**2)", "symbol": "sc.input(name, dtype, shape)",
     "symbols": "sc.scalar(name)",
     "tensor": "sc.input(name, dtype, shape), sc.asarray(numbers); or import symc.compat.theano as theano",
-    "value": "sc.shared(array, name)", "while_": "sc.while_loop(cond, body, init)",
+    "value": "sc.shared(array, name)", "vertcat": "sc.concatenate([x, y])", "while_": "sc.while_loop(cond, body, init)",
 }  # fmt: skip
 
 
-def no_name(what: str, name: str, table: Mapping[str, str], known: Iterable[str]) -> AttributeError:
-    """The error for a name that is not there: what to write instead, or the nearest one."""
-    if name.startswith("_"):  # asked for by tools, of every object they meet
-        return AttributeError(f"{what} has no attribute {name!r}")
-    import difflib  # a mistake alone needs it
+def no_name(what: str, name: str, known: Iterable[str], rooms: Mapping[str, Iterable[str]] | None = None,
+            ) -> AttributeError:
+    """The error for a name that is not there: what to write instead, the room that has it, or the nearest name.
 
-    near = difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 1, 0.75)
-    hint = table[name] if name in table else f"did you mean {near[0]!r}?" if near else None
+    ``rooms``: for a module, names of others by what these are called; none for a tensor.
+    """
+    if name.startswith("_"):
+        return AttributeError(f"{what} has no attribute {name!r}")
+    table = OF_TENSORS if rooms is None else OF_TENSORS | OF_SYMC
+    near = nearest(name, [k for k in known if not k.startswith("_")], 0.75)
+    there = [f"{room}.{found}" for room, names in (rooms or {}).items() if (found := nearest(name, names, 1.0))]
+    hint = table.get(name) or (f"it is {' or '.join(there)}" if there else f"did you mean {near!r}?" if near else None)
     if hint is None:
         return AttributeError(f"{what} has no attribute {name!r}")
     return NoNameError(f"{what} has no attribute {name!r}", where=[caller()], help=hint)

@@ -37,7 +37,7 @@ def checked(dims: Any, shape: Sequence[Any], what: str) -> Labels:
     if any(d is not None and not isinstance(d, str) for d in given):
         raise InputError(f"{what}: a label of an axis is a string or None, not {given!r}")
     if len(given) != len(shape):
-        raise InputError(f"{what} has {len(shape)} axes, {given!r} labels {len(given)}",
+        raise InputError(f"{what} is {len(shape)}-dimensional, {given!r} labels {len(given)}",
                          help="one label an axis, None for an axis without one")
     named = [d for d in given if d is not None]
     if len(set(named)) < len(named):

@@ -83,9 +83,9 @@ class Tensor(Shown):
             return PROTOCOLS["current"](self)
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        from symc.tensors.guidance import OF_TENSORS, no_name  # mistakes alone need it
+        from symc.tensors.guidance import no_name  # mistakes alone need it
 
-        raise no_name(f"{type(self).__name__!r} object", name, OF_TENSORS, dir(type(self)))
+        raise no_name(f"{type(self).__name__!r} object", name, dir(type(self)))
 
     # --- what is known of it ------------------------------------------------------------------------------------------
 

@@ -168,7 +168,7 @@ def _argument(item: Any, axis: Axis, name: str) -> Tensor:
     assert axis is not None
     if not -t.ndim <= axis < t.ndim:
         raise ShapeError(
-            f"vmap: {name} has no axis {axis}, it has {t.ndim} axes",
+            f"vmap: {name} has no axis {axis}, it is {t.ndim}-dimensional",
             values=[t.describe(name)],
             help="an argument that is the same for every entry has None in in_axes"
             if t.ndim == 0

@@ -289,4 +289,9 @@ def test_there_are_enough_habits_and_misspelt_names_suggest():
         sc.vector("x").reshap
     with pytest.raises(AttributeError, match=r"module 'symc' has no attribute 'tanhh'\n[\s\S]*did you mean 'tanh'"):
         sc.tanhh
+    for thing, name, found in ((sc, "svd", "it is sc.linalg.svd"), (sc, "Adam", "it is sc.optim.adam"),
+                               (sc.optim, "SGD", "did you mean 'sgd'"), (sc.nn, "Linear", "sc.nn.dense"),
+                               (sc.random, "randn", "sc.random.normal"), (sc, "unsqueeze", "sc.expand_dims")):
+        with pytest.raises(AttributeError, match=re.escape(found)):
+            getattr(thing, name)
     assert not hasattr(sc.vector("x"), "__nothing__") and not hasattr(sc.vector("x"), "zzzz")

@@ -423,6 +423,21 @@ def output_that_is_no_value():
 
 
 @case
+def function_in_place_of_a_value():
+    sc.compile(lambda x: x + 1)
+
+
+@case
+def shape_in_place_of_a_dtype():
+    sc.input("x", (3, 4))
+
+
+@case
+def name_of_another_module():
+    sc.Adam(1e-3)
+
+
+@case
 def nothing_to_compile():
     sc.compile([])
 
