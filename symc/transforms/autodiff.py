@@ -29,11 +29,14 @@ from symc.ir.types import is_inexact
 from symc.ir.value import Value, first_line, fresh_input
 from symc.opt import stabilize_values
 from symc.tensors import pytree as nest
+from symc.tensors.callsite import caller
 from symc.tensors.convert import as_tensor, convert
 from symc.tensors.guidance import refuse_function
 from symc.tensors.labels import dims_of, with_dims
+from symc.tensors.leaves import Leaf, leaf_of, register_leaf
 from symc.tensors.public import API, public
 from symc.tensors.tensor import Tensor
+from symc.transforms.substitution import substitute
 
 POLICIES = ("raise", "warn", "zero")
 ONLY = "only floats and complex numbers have derivatives"
@@ -90,10 +93,16 @@ def value_and_grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0,
     """
 
     def call(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        args = tuple(_as_tensors(a) for a in args)
-        value = fn(*args, **kwargs)
-        picked = args[argnums] if isinstance(argnums, int) else tuple(args[k] for k in argnums)
-        return value, grad(value, picked, **options)
+        own = [_as_tensors(a) for a in args]
+        given: list[tuple[Any, Any]] = []  # equal values are one, here and in what the function uses besides
+        for k in (argnums,) if isinstance(argnums, int) else argnums:
+            leaves, structure = nest.flatten(own[k])
+            places = [_place(t) for t in leaves]
+            given += [(p, t) for p, t in zip(places, leaves, strict=True) if p is not t]
+            own[k] = nest.unflatten(structure, places)
+        value = fn(*own, **kwargs)
+        picked = own[argnums] if isinstance(argnums, int) else tuple(own[k] for k in argnums)
+        return substitute((value, grad(value, picked, **options)), given)
 
     return call
 
@@ -239,6 +248,16 @@ def _each(x: Any, f: Callable[[Value], Value]) -> Any:
 def _as_tensors(x: Any) -> Any:
     leaves, structure = nest.flatten(x)
     return nest.unflatten(structure, [as_tensor(leaf) for leaf in leaves])
+
+
+def _place(t: Any) -> Any:
+    """An input in the place of a value, of its type."""
+    if not isinstance(t, Tensor):
+        return t
+    leaf = Leaf(leaf_of(t.value).name or "value", caller())
+    found = Tensor(register_leaf(fresh_input(t.value.type), leaf), weak=t.weak)
+    found.labels = t.labels
+    return found
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------

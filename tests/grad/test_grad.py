@@ -553,3 +553,19 @@ def test_gradient_of_a_deferred_expression():
     f = sc.compile(sc.grad(sc.log(a * b).sum(), [a, b]))
     got = f(A=np.ones(3), B=np.full(3, 2.0))
     np.testing.assert_allclose(got, [[1, 1, 1], [0.5, 0.5, 0.5]])
+
+
+@pytest.mark.parametrize(("fn", "at", "slopes"), [
+    (lambda x: 3.0 * x, (3.0,), (3.0,)),  # a number of the function is not its argument
+    (lambda x, y: x * y, (3.0, 3.0), (3.0, 3.0)),
+    (lambda x: sc.scan(lambda c, _: (c * x, None), sc.asarray(1.0), length=3)[0] + 2 * x, (0.2,), (2.12,)),
+    (lambda x: sc.cond(x > 0, lambda: x * 2, lambda: x), (0.2,), (2.0,)),
+])
+def test_arguments_are_places_whatever_is_equal_to_them(fn, at, slopes):
+    places = tuple(range(len(at)))
+    found = sc.compile(sc.value_and_grad(fn, places)(*at)[1])()
+    np.testing.assert_allclose(found, slopes)
+    np.testing.assert_allclose(sc.jit(sc.value_and_grad(fn, places))(*at)[1], slopes)
+    v = sc.scalar("v")
+    outer = sc.compile([v, sc.value_and_grad(lambda a: a * v)(v)[1]])  # v stays what it is in the function
+    assert outer(5.0)[1] == 5.0
