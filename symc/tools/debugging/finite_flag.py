@@ -1,7 +1,8 @@
-"""A function with one more result: whether every op gave finite numbers wherever it was given finite ones.
+"""A function with one more result: whether inputs are finite, and every op gave finite numbers for finite ones.
 
 The flag is computed by ordinary ops, in the bodies of loops and branches too, so that kernels look at what they make
-while they make it. Params are taken to be finite: a flag that is false is a reason to look closely, and no proof.
+while they make it. Params of bodies are taken to be finite: a flag that is false is a reason to look closely, and no
+proof.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def with_flag(f: Function) -> Function:
     """``f`` with the flag as its last output, and new states as outputs."""
     flagged = _Flagged()
     results, flag = flagged.body(f.body.values, f.body.results)
+    flag = _every([*[_finite(param(k, t)) for k, t in enumerate(f.body.params) if is_inexact(t.dtype)], flag])
     return replace(f, body=Region(f.body.params, [*results, flag]), updates=(), hints={}, inside={})
 
 
