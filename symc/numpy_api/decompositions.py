@@ -162,6 +162,36 @@ def svdvals(x: Any, /) -> Tensor:
     return Tensor(lookup("svdvals")(matrix(x, "svdvals").value))
 
 
+# --- block forms ------------------------------------------------------------------------------------------------------
+
+
+@linalg()
+def schur(a: Any, output: str = "real") -> tuple[Tensor, Tensor]:
+    """(T, Z) with a = Z @ T @ Z^H, T upper triangular and Z unitary, both complex with ``output="complex"``.
+
+    Of a real matrix T is real by default, with blocks of two rows for pairs of eigenvalues; this form has no
+    derivative.
+    """
+    if output not in ("real", "complex"):
+        raise InputError(f"schur: output is 'real' or 'complex', not {output!r}")
+    t = square(a, "schur")
+    f = lookup("schur")(t.value, real=output == "real" and t.dtype.kind != "c")
+    return Tensor(f[0]), Tensor(f[1])
+
+
+@linalg()
+def ldl(A: Any, lower: bool = True, hermitian: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    """(lu, d, perm) with A = lu @ d @ lu^H; d has blocks of one or two rows, lu[perm] is triangular.
+
+    A is hermitian, of which one triangle is read.
+    """
+    t = square(A, "ldl")
+    if not hermitian and t.dtype.kind == "c":
+        raise InputError("ldl: complex matrices are hermitian here", values=rows([t]))
+    f = lookup("ldl")(t.value, lower=bool(lower))
+    return Tensor(f[0]), Tensor(f[1]), Tensor(f[2])
+
+
 # --- functions --------------------------------------------------------------------------------------------------------
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from symc.errors import ShapeError
-from symc.numpy_api.decompositions import expm, svd
+from symc.ir.dim import known_equal
+from symc.ir.op import lookup
+from symc.numpy_api.decompositions import eig, expm, svd
 from symc.numpy_api.equations import solve
 from symc.numpy_api.fourier import fft, ifft
-from symc.numpy_api.matrices import eps, linalg, longest, square
+from symc.numpy_api.linear import conjugated
+from symc.numpy_api.matrices import alike, eps, floats, leading, linalg, longest, matrix, square, with_leading
 from symc.numpy_api.promotion import rows, same_dtype
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import API
@@ -73,6 +77,82 @@ def expm_frechet(A: Any, E: Any, *, compute_expm: bool = True) -> Any:
     both = expm(API["concatenate"]([API["concatenate"]([a, e], -1), API["concatenate"]([zero, a], -1)], -2))
     slope = API["getitem"](both, (..., slice(None, n), slice(n, None)))
     return (API["getitem"](both, (..., slice(None, n), slice(None, n))), slope) if compute_expm else slope
+
+
+def _of(op: str, a: Any) -> Tensor:
+    return Tensor(lookup(op)(square(a, op).value))
+
+
+@linalg()
+def sqrtm(A: Any) -> Tensor:
+    """The principal root of a square matrix. A real one with eigenvalues below 0 has a complex root: cast it first."""
+    return _of("sqrtm", A)
+
+
+@linalg()
+def logm(A: Any) -> Tensor:
+    """The principal logarithm of a square matrix, whose ``expm`` it is. A real one with eigenvalues below 0: cast."""
+    return _of("logm", A)
+
+
+@linalg()
+def fractional_matrix_power(A: Any, t: float) -> Tensor:
+    """A square matrix to the power of any number: expm(t * logm(A)). Whole powers are products."""
+    return (API["matrix_power"](floats(A, "fractional_matrix_power"), int(t)) if float(t).is_integer() and t >= 0
+            else expm(t * logm(A)))
+
+
+@linalg()
+def funm(A: Any, func: Callable[[Any], Any]) -> Tensor:
+    """A function of numbers, which takes and gives arrays, of a square matrix; always complex, other than SciPy's.
+
+    By eigenvalues and eigenvectors: values and derivatives hold where eigenvalues differ.
+    """
+    w, v = eig(square(A, "funm"))
+    return _mapped(v, as_tensor(func(w)))
+
+
+def _mapped(v: Tensor, w: Tensor) -> Tensor:
+    """``v @ diag(w) @ inv(v)``."""
+    return solve(v.mT, (v * API["expand_dims"](w, -2)).mT).mT
+
+
+@linalg()
+def signm(A: Any) -> Tensor:
+    """The sign of a square matrix: 1 and -1 for eigenvalues with a real part above and below 0."""
+    t = square(A, "signm")
+    w, v = eig(t)
+    found = _mapped(v, API["astype"](API["sign"](API["real"](w)), v.dtype))
+    return found if t.dtype.kind == "c" else API["real"](found)
+
+
+@linalg()
+def solve_sylvester(a: Any, b: Any, q: Any) -> Tensor:
+    """The x of a @ x + x @ b = q. Leading axes broadcast."""
+    x, y, z = alike([square(a, "solve_sylvester"), square(b, "solve_sylvester"), matrix(q, "solve_sylvester")],
+                    "solve_sylvester")
+    for k, s in ((-2, x), (-1, y)):
+        if known_equal(z.value.shape[k], s.value.shape[-1]) is False:
+            raise ShapeError("solve_sylvester: q needs the rows of a and the columns of b", values=rows([x, y, z]))
+    lead, sizes = leading([x, y, z], [2, 2, 2], "solve_sylvester"), (x.value.shape[-1], y.value.shape[-1])
+    right = lookup("ensure_shape")(z.value, shape=(*z.value.shape[:-2], *sizes))
+    return Tensor(lookup("solve_sylvester")(*[with_leading(t, 2, lead) for t in (x, y, Tensor(right))]))
+
+
+@linalg()
+def solve_continuous_lyapunov(a: Any, q: Any) -> Tensor:
+    """The x of a @ x + x @ a^H = q."""
+    return solve_sylvester(a, conjugated(square(a, "solve_continuous_lyapunov")).mT, q)
+
+
+@linalg()
+def solve_discrete_lyapunov(a: Any, q: Any) -> Tensor:
+    """The x of a @ x @ a^H - x + q = 0, by the equation that the bilinear map makes of it (Hitz and Anderson 1972)."""
+    name = "solve_discrete_lyapunov"
+    t, c = alike([square(a, name), square(q, name)], name)
+    back, one = conjugated(t).mT, API["eye"](t.shape[-1], dtype=t.dtype)
+    right = solve((back + one).mT, (API["matmul"](solve(t + one, c), one * 2)).mT).mT
+    return solve_continuous_lyapunov(solve((back + one).mT, (back - one).mT).conj(), -right)
 
 
 @linalg()

@@ -59,7 +59,9 @@ def _scipy() -> types.ModuleType:
     for name in ("chi2", "beta", "gamma", "norm", "poisson", "t", "dirichlet", "multivariate_normal"):
         stats.__dict__[name] = _Distribution(getattr(sc.stats, name), getattr(scipy.stats, name))
     found = types.ModuleType("scipy")
-    parts = {"stats": stats, "special": sc.special, "linalg": sc.linalg, "signal": types.ModuleType("signal"),
+    linalg = types.ModuleType("linalg")
+    linalg.__dict__.update(vars(sc.linalg), sqrtm=lambda a: sc.linalg.sqrtm(sc.astype(a, "complex128")))
+    parts = {"stats": stats, "special": sc.special, "linalg": linalg, "signal": types.ModuleType("signal"),
              "integrate": types.ModuleType("integrate")}
     found.__dict__.update(parts)
     return found

@@ -51,7 +51,7 @@ def cases(op: Op, limit: int = 40):
 
 
 #: Ops with a value for few matrices or patterns, or for what was promised alone.
-PARTICULAR = {"cholesky", "cho_solve", "check_assumption", "spmm", "spmm_across", "sddmm"}
+PARTICULAR = {"cholesky", "cho_solve", "sqrtm", "logm", "check_assumption", "spmm", "spmm_across", "sddmm"}
 
 
 def entries(array: np.ndarray, op: Op) -> np.ndarray:

@@ -9,11 +9,12 @@ import numpy as np
 
 import symc.ir.ops
 from symc.codegen.cuda.cxx import OF_SCIPY
+from symc.codegen.cuda.matrices import PARTS
 from symc.ir.attrs import Attrs
-from symc.ir.op import Op, all_ops
+from symc.ir.op import Extern, Op, all_ops
 from symc.ir.ops.arithmetic import conjugate
 from symc.ir.ops.kernel import results_of
-from symc.ir.ops.matrix import adjoint, by_column, product
+from symc.ir.ops.matrix import adjoint, by_column, diagonal_of, product
 from symc.ir.ops.shape import reshape, slice_
 from symc.ir.reference import run_values
 from symc.ir.types import TensorType, is_inexact
@@ -31,7 +32,9 @@ CATALOGUE = [op for op in all_ops() if op.facts.custom is None and op.name in {
     o.name for family in symc.ir.ops.FAMILIES for o in vars(family).values() if isinstance(o, Op)}]
 SAMPLED = [op for op in CATALOGUE if op.name not in STRUCTURE]
 #: Those that a device has: SciPy's code is for CPUs, but for what CUDA's library has, too.
-ON_DEVICES = [op for op in SAMPLED if op.facts.routine is None or IN_TEXT + op.facts.routine.key in OF_SCIPY]
+ON_DEVICES = [op for op in SAMPLED if (op.facts.routine is None or IN_TEXT + op.facts.routine.key in OF_SCIPY)
+              and not (isinstance(op.lowering, Extern) and {"python"} == op.traits - {"factorization"}
+                       and op.name not in PARTS)]
 
 
 def cases(op: Op) -> list[tuple[list[np.ndarray], dict]]:
@@ -60,6 +63,8 @@ def results(out: Any) -> tuple[np.ndarray, ...]:
 OBSERVED = {
     "eigh": lambda v: [v[0], phaseless(v[1])],
     "eig": lambda v: [v[0], phaseless(v[1])],
+    "schur": lambda v: [phaseless(v[1]), diagonal_of(v[0]), product(product(v[1], v[0]), v[1], right="c")]
+    if not v.attrs["real"] else results_of(v),
     "svd": lambda v: [phaseless(v[0]), v[1], phaseless(adjoint(v[2])), product(v[0], v[2])]
     if v[0].shape[-1] == v[2].shape[-2] else [v[1]],
 }

@@ -68,3 +68,63 @@ def test_mistakes(make, said):
     with pytest.raises(sc.ShapeError, match=said) as e:
         make()
     assert "test_matrix_functions.py" in str(e.value)
+
+
+# --- functions by SciPy -----------------------------------------------------------------------------------------------
+
+P = A @ A.T + np.eye(4)
+SAME = {
+    "sqrtm": (sc.linalg.sqrtm, sl.sqrtm, [P]), "logm": (sc.linalg.logm, sl.logm, [P]),
+    "signm": (sc.linalg.signm, sl.signm, [A]), "complex root": (sc.linalg.sqrtm, sl.sqrtm, [A + 0j]),
+    "funm": (lambda x: sc.real(sc.linalg.funm(x, np.exp)), sl.expm, [A]),
+    "power": (lambda x: sc.linalg.fractional_matrix_power(x, -1.5), lambda x: sl.fractional_matrix_power(x, -1.5), [P]),
+    "whole power": (lambda x: sc.linalg.fractional_matrix_power(x, 3), lambda x: x @ x @ x, [A]),
+    "sylvester": (sc.linalg.solve_sylvester, sl.solve_sylvester, [P, P[:3, :3], A[:, :3]]),
+    "lyapunov": (sc.linalg.solve_continuous_lyapunov, sl.solve_continuous_lyapunov, [A, P]),
+    "discrete": (sc.linalg.solve_discrete_lyapunov, sl.solve_discrete_lyapunov, [A * 0.3, P]),
+    "discrete, complex": (sc.linalg.solve_discrete_lyapunov, sl.solve_discrete_lyapunov, [C * 0.3, C]),
+    "schur": (sc.linalg.schur, sl.schur, [A]), "ldl": (sc.linalg.ldl, sl.ldl, [A + A.T]),
+    "complex form": (lambda x: sc.linalg.schur(x, "complex"), lambda x: sl.schur(x, "complex"), [A]),
+    "upper ldl": (lambda x: sc.linalg.ldl(x, False), lambda x: sl.ldl(x, False), [C + C.conj().T]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_what_scipy_computes(name):
+    ours, theirs, arrays = SAME[name]
+    inputs = [sc.input(f"x{k}", a.dtype, (None, None)) for k, a in enumerate(arrays)]
+    got, want = sc.compile(ours(*inputs), inputs)(*arrays), theirs(*arrays)
+    for g, w in zip(*[x if isinstance(x, tuple) else (x,) for x in (got, want)], strict=True):
+        assert g.dtype == w.dtype
+        np.testing.assert_allclose(g, w, rtol=1e-9, atol=1e-10)
+
+
+def test_batches_of_matrices():
+    x, q = sc.input("x", "float64", (2, 4, 4)), sc.input("q", "float64", (4, 3))
+    stack = np.stack([P, 2 * P])
+    found = [sc.linalg.sqrtm(x), sc.vmap(sc.linalg.sqrtm)(x), sc.linalg.solve_sylvester(x, P[:3, :3], q)]
+    root, mapped, solved = sc.compile(found, [x, q])(stack, P[:, :3])
+    np.testing.assert_allclose(root, [sl.sqrtm(m) for m in stack])
+    np.testing.assert_array_equal(root, mapped)
+    np.testing.assert_allclose(solved, [sl.solve_sylvester(m, P[:3, :3], P[:, :3]) for m in stack])
+
+
+def test_derivatives_of_what_is_made_of_others():
+    of = sc.linalg
+    for fn in (of.signm, lambda x: sc.real(of.funm(x, np.exp)), lambda x: of.fractional_matrix_power(x, 0.3)):
+        sc.verify_grad(fn, [P[:2, :2]])
+    sc.verify_grad(of.solve_discrete_lyapunov, [A * 0.3, P])
+
+
+@pytest.mark.parametrize("make, error, said", [
+    (lambda x: sc.linalg.sqrtm(-x), sc.linalg.LinAlgError, "no real result"),
+    (lambda x: sc.linalg.solve_sylvester(x, -x, x), sc.linalg.LinAlgError, "an eigenvalue in common"),
+    (lambda x: sc.grad(sc.linalg.schur(x)[0].sum(), x), sc.GradientError, "output='complex'"),
+    (lambda x: sc.linalg.schur(x, "wide"), sc.InputError, "'real' or 'complex'"),
+    (lambda x: sc.linalg.solve_sylvester(x, x, np.ones((2, 3))), sc.ShapeError, "the rows of a"),
+])  # fmt: skip
+def test_mistakes_of_what_scipy_computes(make, error, said):
+    x = sc.input("x", "float64", (4, 4))
+    with pytest.raises(error, match=said) as e:
+        sc.compile(make(x), [x])(P)
+    assert "test_matrix_functions.py" in str(e.value)

@@ -5,6 +5,7 @@ from symc.ir.ops import (
     arithmetic,
     assume,
     bessel,
+    block_forms,
     cached,
     call,
     cast,
@@ -48,8 +49,8 @@ from symc.ir.ops import (
 
 #: The families, in the order in which the documentation shows them.
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, softmax, linalg,
-            gemm, windows, conv, pool, factor, solve, determinant, spectral, matrix_functions, fourier, index,
-            sort, search, places, random, special, bessel, hypergeometric,
+            gemm, windows, conv, pool, factor, solve, determinant, spectral, block_forms, matrix_functions, fourier,
+            index, sort, search, places, random, special, bessel, hypergeometric,
             control, call, remat, cached, implicit, effect, collective, assume, kernel, sparse, store, loop)
 
 seal()
@@ -59,6 +60,7 @@ __all__ = [
     "arithmetic",
     "assume",
     "bessel",
+    "block_forms",
     "cached",
     "call",
     "cast",

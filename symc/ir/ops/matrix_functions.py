@@ -1,12 +1,16 @@
-"""Functions of matrices: the pseudoinverse and the exponential. Matrices lie in the last two axes."""
+"""Functions of matrices: pseudoinverse, exponential, logarithm and root, and Sylvester's equation.
+
+Matrices lie in the last two axes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from symc.errors import ShapeError
+from symc.errors import DTypeError, LinAlgError, ShapeError
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Decompose, Extern, Op, lookup, register
 from symc.ir.ops.arithmetic import abs_, maximum, neg
@@ -28,8 +32,11 @@ from symc.ir.ops.matrix import (
     in_dtype,
     inverse_or_zero,
     normal,
+    one_by_one,
+    positive_definite,
     product,
     to_triangle,
+    total,
 )
 from symc.ir.ops.reduce import max_, sum_
 from symc.ir.ops.shape import broadcast, concat, slice_
@@ -121,9 +128,11 @@ pinv = register(Op(
 # --- exponential ------------------------------------------------------------------------------------------------------
 
 
-def _expm_infer(t: TensorType) -> TensorType:
-    check_square("expm", t)
-    return t
+def _same(name: str) -> Callable[[TensorType], TensorType]:
+    def infer(t: TensorType) -> TensorType:
+        check_square(name, t)
+        return t
+    return infer
 
 
 def _expm_reference(a):
@@ -168,20 +177,17 @@ def _spread(x: Value, a: Value) -> Value:
     return broadcast(x, axes=tuple(range(x.ndim)), shape=a.shape)
 
 
-def _along(a: Value, direction: Value) -> Value:
-    """The derivative of expm at ``a``: the upper right block of the exponential of [[a, direction], [0, a]]."""
+def _along(f: Op, a: Value, direction: Value) -> Value:
+    """The derivative of f at ``a``: the upper right block of f of [[a, direction], [0, a]] (Mathias 1996)."""
     n, last = a.shape[-1], a.ndim - 1
     wide = concat(concat(a, direction, axis=last), concat(like(a, 0), a, axis=last), axis=last - 1)
     start = (*(0,) * (last - 1), 0, n)
-    return slice_(expm(wide), start=start, size=a.shape, step=(1,) * a.ndim)
+    return slice_(f(wide), start=start, size=a.shape, step=(1,) * a.ndim)
 
 
-def _expm_jvp(tangents, v):
-    return _along(v.operands[0], tangents[0])
-
-
-def _expm_vjp(g, v):
-    return (_along(adjoint(v.operands[0]), g),)
+#: The derivatives of functions of matrices; the adjoint matrix has the adjoint of the derivative.
+_OF_BLOCKS = Custom(lambda tangents, v: _along(v.op, v.operands[0], tangents[0]),
+                    lambda g, v: (_along(v.op, adjoint(v.operands[0]), g),))
 
 
 def _square_samples() -> Iterator[Sample]:
@@ -192,10 +198,114 @@ def _square_samples() -> Iterator[Sample]:
 
 
 expm = register(Op(
-    "expm", _expm_infer, _expm_reference,
-    Custom(_expm_jvp, _expm_vjp),
+    "expm", _same("expm"), _expm_reference,
+    _OF_BLOCKS,
     Extern("expm"), frozenset({"python"}), _square_samples, "The exponential of a square matrix: sum of a^k / k!.",
     facts=Facts(kinds="fc", batch=batch_leading, lower_batched=_by_products, rounding="norm"),
 ))  # fmt: skip
 
 __all__ = ["expm", "pinv"]
+
+# --- logarithm and root -----------------------------------------------------------------------------------------------
+
+
+def _of_scipy(name: str, derivative: Custom, doc: str) -> Op:
+    """A function that SciPy computes by Schur's form (Al-Mohy and Higham 2012; Deadman, Higham and Ralha 2013)."""
+
+    def reference(a: np.ndarray) -> np.ndarray:
+        import scipy.linalg
+
+        out = np.empty_like(a, order="C")
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            run = getattr(scipy.linalg, name)
+            one_by_one(lambda x: _of_kind(run(x) if x.size else x, a.dtype, name), [a], [out])
+        return out
+
+    return register(Op(
+        name, _same(name), reference, derivative, Extern(name), frozenset({"python"}),
+        lambda: _whole(positive_definite), doc, Facts(kinds="fc", batch=batch_leading, rounding="norm")))
+
+
+def _of_kind(x: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
+    if x.dtype.kind == "c" != dtype.kind and np.any(x.imag):
+        raise LinAlgError(f"{name}: a real matrix with eigenvalues below 0 has no real result",
+                          help=f"of complex numbers: sc.linalg.{name}(A.astype('complex128'))")
+    return x.real if dtype.kind != "c" else x
+
+
+def _whole(make: Callable[..., np.ndarray]) -> Iterator[Sample]:
+    yield from each_dtype([(3, 3), (2, 2, 2, 2), (1, 1)], lambda *how: (make(*how),))
+    yield (np.ones((0, 0)),), {}
+    yield (np.ones((0, 2, 2)),), {}
+
+
+def _root_vjp(g, v):
+    back = adjoint(v)
+    return (solve_sylvester(back, back, g),)
+
+
+logm = _of_scipy("logm", _OF_BLOCKS, "The principal logarithm of a square matrix: what `expm` takes to it. By SciPy.")
+sqrtm = _of_scipy("sqrtm", Custom(lambda tangents, v: solve_sylvester(v, v, tangents[0]), _root_vjp),
+                  "The principal root of a square matrix: what is it times itself. By SciPy.")
+
+# --- Sylvester's equation ---------------------------------------------------------------------------------------------
+
+
+def _sylvester_infer(a: TensorType, b: TensorType, q: TensorType) -> TensorType:
+    m, n = check_square("solve_sylvester", a), check_square("solve_sylvester", b)
+    if not a.dtype == b.dtype == q.dtype:
+        raise DTypeError(f"solve_sylvester: operand dtypes differ: {a}, {b} and {q}")
+    if not a.shape[:-2] == b.shape[:-2] == q.shape[:-2] or q.shape[-2:] != (m, n):
+        raise ShapeError(f"solve_sylvester: the right side {q} does not fit {a} and {b}")
+    return q
+
+
+def _sylvester(a, b, q):
+    from scipy.linalg import get_lapack_funcs, schur
+
+    how = "complex" if a.dtype.kind == "c" else "real"
+    (r, u), (s, v) = schur(a, how), schur(b.conj().T, how)
+    (trsyl,) = get_lapack_funcs(("trsyl",), (r, s))
+    y, scale, info = trsyl(r, s, u.conj().T @ q @ v, tranb="C")
+    if info:
+        raise np.linalg.LinAlgError
+    return scale * (u @ y @ v.conj().T)
+
+
+def _sylvester_reference(a, b, q):
+    out = np.empty_like(q, order="C")
+    why = "solve_sylvester: A and -B have an eigenvalue in common: there is no solution, or many"
+    one_by_one(lambda *x: checked(why, _sylvester, *x) if q.size else q, [a, b, q], [out])
+    return out
+
+
+def _sylvester_jvp(tangents, v):
+    a, b, _ = v.operands
+    da, db, dq = tangents
+    return solve_sylvester(a, b, total(dq, None if da is None else -product(da, v),
+                                       None if db is None else -product(v, db)))
+
+
+def _sylvester_vjp(g, v):
+    a, b, _ = v.operands
+    gq = solve_sylvester(adjoint(a), adjoint(b), g)
+    return -product(gq, v, right="c"), -product(v, gq, left="c"), gq
+
+
+def _sylvester_samples() -> Iterator[Sample]:
+    def all_three(rng: np.random.Generator, shape: tuple[int, ...], c: bool) -> tuple[np.ndarray, ...]:
+        *batch, n, _ = shape
+        other = (*batch, 2, 2)
+        return positive_definite(rng, shape, c), positive_definite(rng, other, c), normal(rng, (*batch, n, 2), c)
+
+    yield from each_dtype([(3, 3), (2, 2, 2, 2), (1, 1)], all_three)
+    yield (np.ones((0, 3, 3)), np.ones((0, 2, 2)), np.ones((0, 3, 2))), {}
+
+
+solve_sylvester = register(Op(
+    "solve_sylvester", _sylvester_infer, _sylvester_reference, Custom(_sylvester_jvp, _sylvester_vjp),
+    Extern("solve_sylvester"), frozenset({"python"}), _sylvester_samples,
+    "The x of a x + x b = q (Bartels and Stewart 1972). By SciPy.",
+    Facts(kinds="fc", batch=batch_leading, rounding="norm"),
+))  # fmt: skip

@@ -50,7 +50,7 @@ from symc.ir.value import Value
 NO_END = "the iteration does not converge: is there a nan or an infinity in the matrix?"
 
 
-def _gaps(w: Value, dtype: np.dtype) -> Value:
+def gaps(w: Value, dtype: np.dtype) -> Value:
     """1 / (w[j] - w[i]) at i, j; 0 where they are equal."""
     shape = (*w.shape, w.shape[-1])
     return in_dtype(inverse_or_zero(by_column(w, shape) - by_row(w, shape)), dtype)
@@ -91,13 +91,13 @@ def _inner(v: Value, da: Value, lower: bool) -> Value:
 def _eigh_jvp(tangents, v):
     w, vectors = v[0], v[1]
     inner = _inner(vectors, tangents[0], v.attrs["lower"])
-    return [_real(diagonal_of(inner)), product(vectors, _gaps(w, vectors.dtype) * inner)]
+    return [_real(diagonal_of(inner)), product(vectors, gaps(w, vectors.dtype) * inner)]
 
 
 def _eigh_vjp(g, v):
     (gw, gv), (w, vectors) = g, (v[0], v[1])
     inner = total(None if gw is None else diagonal_matrix(in_dtype(gw, vectors.dtype)),
-                  None if gv is None else _gaps(w, vectors.dtype) * product(vectors, gv, left="c"))
+                  None if gv is None else gaps(w, vectors.dtype) * product(vectors, gv, left="c"))
     return (to_triangle(product(product(vectors, inner), vectors, right="c"), v.attrs["lower"]),)
 
 
@@ -167,7 +167,7 @@ def _eig_inner(a: Value, vectors: Value, da: Value) -> Value:
 def _eig_jvp(tangents, v):
     w, vectors = v[0], v[1]
     inner = _eig_inner(v.operands[0], vectors, tangents[0])
-    dv = product(vectors, _gaps(w, w.dtype) * inner)
+    dv = product(vectors, gaps(w, w.dtype) * inner)
     along = diagonal_of(product(vectors, dv, left="c"))
     return [diagonal_of(inner), dv - _columns_scaled(vectors, along)]
 
@@ -182,7 +182,7 @@ def _eig_vjp(g, v):
     if gv is not None:
         along = product(vectors, gv, left="c")
         along = along - _columns_scaled(product(vectors, vectors, left="c"), diagonal_of(along))
-        inner = total(inner, conjugate(_gaps(w, w.dtype)) * along)
+        inner = total(inner, conjugate(gaps(w, w.dtype)) * along)
     return (_eig_cotangent(vectors, inner, v.operands[0].dtype),)
 
 
@@ -358,4 +358,4 @@ svdvals = register(Op(
     facts=Facts(part_of=("svd", 1), kinds="fc", batch=batch_leading, rounding="norm"),
 ))  # fmt: skip
 
-__all__ = ["eig", "eigh", "eigvals", "eigvalsh", "svd", "svdvals"]
+__all__ = ["eig", "eigh", "eigvals", "eigvalsh", "gaps", "svd", "svdvals"]
