@@ -185,9 +185,16 @@ def _along(f: Op, a: Value, direction: Value) -> Value:
     return slice_(f(wide), start=start, size=a.shape, step=(1,) * a.ndim)
 
 
-#: The derivatives of functions of matrices; the adjoint matrix has the adjoint of the derivative.
-_OF_BLOCKS = Custom(lambda tangents, v: _along(v.op, v.operands[0], tangents[0]),
-                    lambda g, v: (_along(v.op, adjoint(v.operands[0]), g),))
+def _blocks_jvp(tangents, v):
+    return _along(v.op, v.operands[0], tangents[0])
+
+
+def _blocks_vjp(g, v):
+    return (_along(v.op, adjoint(v.operands[0]), g),)
+
+
+#: Of functions of matrices; the adjoint matrix has the adjoint of the derivative.
+_OF_BLOCKS = Custom(_blocks_jvp, _blocks_vjp)
 
 
 def _square_samples() -> Iterator[Sample]:
@@ -240,13 +247,17 @@ def _whole(make: Callable[..., np.ndarray]) -> Iterator[Sample]:
     yield (np.ones((0, 2, 2)),), {}
 
 
+def _root_jvp(tangents, v):
+    return lookup("solve_sylvester")(v, v, tangents[0])
+
+
 def _root_vjp(g, v):
     back = adjoint(v)
-    return (solve_sylvester(back, back, g),)
+    return (lookup("solve_sylvester")(back, back, g),)
 
 
 logm = _of_scipy("logm", _OF_BLOCKS, "The principal logarithm of a square matrix: what `expm` takes to it. By SciPy.")
-sqrtm = _of_scipy("sqrtm", Custom(lambda tangents, v: solve_sylvester(v, v, tangents[0]), _root_vjp),
+sqrtm = _of_scipy("sqrtm", Custom(_root_jvp, _root_vjp),
                   "The principal root of a square matrix: what is it times itself. By SciPy.")
 
 # --- Sylvester's equation ---------------------------------------------------------------------------------------------
