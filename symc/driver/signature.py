@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import keyword
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -239,6 +240,12 @@ class Signature:
                 self._sizes.clear()
             self._sizes[key] = found
         return found
+
+    def all_sizes(self, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+        """As ``sizes``, also for shapes that a variant serves."""
+        own = copy(self)
+        own.guards = tuple(g for g in self.guards if g.least != "variant")
+        return own._check(tuple(shapes))
 
     def _check(self, shapes: tuple[tuple[int, ...], ...]) -> dict[str, int]:
         sizes, source = self._agreed(shapes)

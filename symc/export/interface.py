@@ -39,8 +39,11 @@ TAKEN = frozenset(
     "abort abs atexit atof atoi atol bsearch calloc div exit free getenv labs ldiv malloc mblen qsort rand realloc "
     "srand strtod strtol system index memchr memcmp memcpy memmove memset rindex strcat strchr strcmp strcpy strlen "
     "strtok random srandom select "
-    "workspace memory arena code need own steps copy clear blas all_true".split()) | {
+    "workspace memory arena code need own kept steps copy clear blas all_true are_fine".split()) | {
         f"{name}{kind}" for name in _MATH.split() for kind in ("", "f", "l")}
+
+#: How names of functions and arrays of an export begin or end.
+OWN = re.compile(r"k\d+_|constant_\d|size_[a-z]+|[a-z_]+_[sdcz]$")
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Interface:
-    """``sizes``: what C calls each size, by its name in the function."""
+    """``sizes``: what C calls each size, by its name in the function. ``flush``: denormal numbers are zeros."""
 
     name: str
     function: Function
@@ -68,6 +71,7 @@ class Interface:
     states: tuple[Array, ...]
     results: tuple[Array, ...]
     sizes: dict[str, str]
+    flush: bool = False
 
     def size(self, s: Size) -> str:
         """A size as an expression of C."""
@@ -81,7 +85,9 @@ def c_type(dtype: np.dtype) -> str:
 
 def interface_of(f: Any) -> Interface:
     """The interface of a compiled function, and the plan that its export runs. Raises ExportError."""
-    return interface(_function_of(f), [""] if f._built.outputs.kind == "leaf" else f._built.outputs.paths())
+    final, outputs = _function_of(f), f._built.outputs
+    found = interface(final, [""] if outputs.kind == "leaf" else outputs.paths())
+    return replace(found, flush=f._compilation.settings.target.flush)
 
 
 def interface(final: Function, paths: Sequence[str]) -> Interface:
@@ -140,7 +146,7 @@ def identifier(name: str, taken: set[str]) -> str:
     """A name that C allows, unlike those that are taken; it is taken then."""
     base = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "f"
     base = f"_{base}" if base[0].isdigit() else base
-    base = f"{base}_" if base in TAKEN else base
+    base = f"{base}_" if base in TAKEN or OWN.match(base) else base
     found, k = base, 1
     while found in taken:
         found, k = f"{base}_{k}", k + 1
@@ -154,6 +160,15 @@ _CALLS = {"floordiv": "size_divide", "mod": "size_modulo", "min": "size_least", 
 def c_size(s: Size, sizes: dict[str, str]) -> str:
     """A size as an expression of C, in parentheses where it is a sum."""
     return _written(s, lambda n: sizes[n], lambda fn, a, b: f"{_CALLS[fn]}({a}, {b})")
+
+
+def c_bound(s: Size, sizes: dict[str, str]) -> str:
+    """What a size and everything that it is computed from are less than, in floating point, for sizes of at least 0."""
+    if not isinstance(s, Dim):
+        return f"{abs(s)}.0"
+    return " + ".join(" * ".join([f"{abs(c)}.0"] + [
+        sizes[a] if isinstance(a, str) else f"({' + '.join(c_bound(x, sizes) for x in a.args)})"
+        for a, power in monomial for _ in range(power)]) for monomial, c in s.terms)
 
 
 def python_size(s: Size, sizes: dict[str, str]) -> str:

@@ -12,9 +12,9 @@ import numpy as np
 from symc.codegen.plan.reuse import aligned
 from symc.errors import InputError, SymcError
 from symc.export.files import write_files
-from symc.export.interface import Array, Interface, c_type, interface_of
+from symc.export.interface import Array, Interface, c_bound, c_type, interface_of
 from symc.export.loops import Entry
-from symc.ir.dim import Size
+from symc.ir.dim import Dim, Size
 from symc.ir.location import in_order
 from symc.ir.record import dataclass
 from symc.ir.types import TensorType
@@ -48,8 +48,14 @@ _TOP = """/* {name}: {usage}. Written by symc; compile as C11: cc -std=c11 -O3 -
 """
 
 _ENTRY = """
+/* Are sizes at least 0, and the numbers that are computed of them below 2^62? */
+static bool are_fine({sizes}) {{
+{bounds}  return true;
+}}
+
 /* Bytes behind the arena: {behind}. */
 {API}size_t {name}_workspace({sizes}) {{
+  if (!are_fine({size_names})) return SIZE_MAX;
   int64_t need = {arena};
 {needs}  return need == 0 ? 0 : (size_t)need + 63;
 }}
@@ -60,6 +66,7 @@ static int steps({signature}, char *arena) {{
 }}
 
 {API}int {name}({signature}, void *workspace) {{
+  if (!are_fine({size_names})) return 1;
 {checks}  const size_t need = {name}_workspace({size_names});
   char *own = NULL;
   if (!workspace && need) {{
@@ -69,8 +76,8 @@ static int steps({signature}, char *arena) {{
   }}
   char *arena = workspace;
   if (need) arena += (64 - (uintptr_t)arena % 64) % 64;
-  const int code = steps({names}, arena);
-  free(own);
+{flush}  const int code = steps({names}, arena);
+{restore}  free(own);
   return code;
 }}
 
@@ -82,6 +89,11 @@ static int steps({signature}, char *arena) {{
 
 {API}const char *{name}_version(void) {{ return "{version}"; }}
 """
+
+#: Numbers below the least normal one as zeros while a call runs: before, after, and what is included.
+_FLUSH = ("  const unsigned kept = _mm_getcsr();\n  _mm_setcsr(kept | 0x8040);\n", "  _mm_setcsr(kept);\n",
+          "#ifndef __SSE__\n#error this was compiled with denormals='flush', for processors with SSE\n#endif\n"
+          "#include <xmmintrin.h>\n\n")
 
 _HEADER = """/* {usage}. Written by symc. */
 #ifndef {NAME}_H
@@ -100,7 +112,7 @@ extern "C" {{
    as {name}_workspace says, or NULL, and the call takes memory and gives it back. Calls share nothing else. */
 int {name}({signature}, void *workspace);
 
-/* Bytes of memory that a call with these sizes needs. */
+/* Bytes of memory that a call with these sizes needs; SIZE_MAX if there cannot be as many. */
 size_t {name}_workspace({sizes});
 
 /* What a code means. */
@@ -172,7 +184,9 @@ def source_of(i: Interface) -> Source:
     steps = _steps(entry)
     name, own = i.name, i.name.upper()
     sizes, arrays = list(i.sizes.values()), (*i.inputs, *i.results, *i.states)
+    flush, restore, head = _FLUSH if i.flush else ("", "", "")
     words = dict(
+        flush=flush, restore=restore, bounds="".join(_bounds(entry)),
         name=name, NAME=own, API=f"{own}_API ", usage=usage(i), steps=steps, behind=entry.behind,
         sizes=", ".join(f"int64_t {s}" for s in sizes) or "void", size_names=", ".join(sizes),
         signature=", ".join([*map(_declared, arrays), *(f"int64_t {s}" for s in sizes)]),
@@ -182,7 +196,7 @@ def source_of(i: Interface) -> Source:
         checks="".join(_checks(entry)), count=len(entry.messages),
         messages="".join(f"    {_quoted(m)},\n" for m in entry.messages))
     short, long = _constants(entry)
-    text = "\n".join([_TOP.format(**words), entry.unit.text(), entry.prelude.text(), short])
+    text = "\n".join([_TOP.format(**words) + head, entry.unit.text(), entry.prelude.text(), short])
     text += _ENTRY.format(version="@", **words)
     version = f"symc {ABI} {name} {hashlib.sha256((text + long).encode()).hexdigest()[:16]}"
     files = {f"{name}.c": text.replace('return "@"', f'return "{version}"'),
@@ -218,11 +232,21 @@ def _quoted(text: str) -> str:
     return '"' + "".join(chr(b) if 32 <= b < 127 and b not in b'"\\?' else f"\\{b:03o}" for b in text.encode()) + '"'
 
 
+def _bounds(entry: Entry) -> Iterator[str]:
+    """Lines that look whether what is computed of sizes fits into 64 bits: bytes of arrays, counts of loops."""
+    i = entry.interface
+    for s in i.sizes.values():
+        yield f"  if ({s} < 0 || {s} > INT64_C(1) << 40) return false;\n"
+    every = [*entry.counts, *(a.type.nbytes for a in (*i.inputs, *i.results, *i.states)), _staged(i)[1], entry.behind,
+             *(entry.behind + n for n in entry.workspaces), *(x for g in i.function.guards for x in (g.left, g.right))]
+    large = {s: None for s in every if isinstance(s, Dim) and any(
+        abs(c) > 1 << 16 or sum(power for _, power in m) > 1 for m, c in s.terms)}
+    yield from (f"  if ({c_bound(s, i.sizes)} > 0x1p62) return false;\n" for s in large)
+
+
 def _checks(entry: Entry) -> Iterator[str]:
     """Lines that look at sizes before anything runs."""
     i = entry.interface
-    for s in i.sizes.values():
-        yield f"  if ({s} < 0 || {s} > INT64_C(1) << 40) return 1;\n"
     for g in i.function.guards:
         lines = f" ({', '.join(map(str, in_order(g.locs)))})" if g.locs else ""
         left, right = i.size(g.left), i.size(g.right)

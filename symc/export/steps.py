@@ -45,6 +45,7 @@ class Statements:
         self.before: list[str] = []
         self.messages = ["", "a size is negative, or too large", "there is no memory for the workspace"]
         self.workspaces: list[Size] = []
+        self.counts: list[Size] = []  # bytes of buffers, and what kernels are told
         self.certain, self.times = True, 1
         self.depth, self.count, self._taken = 1, 0, 0  # type: int, int, Size
         self._kernels: dict[Form, tuple[str, Source]] = {}
@@ -109,6 +110,7 @@ class Statements:
 
     def plan(self, plan: Plan, pointers: Pointers, base: str) -> None:
         """The steps of a plan, whose temps lie at ``base``."""
+        self.counts += [b.nbytes for b in plan.buffers.values()]
         for name, b in plan.buffers.items():
             if b.kind == "constant":
                 assert b.value is not None
@@ -143,6 +145,7 @@ class Statements:
         pairs = tuple((k, r) for k, a in enumerate(step.reads) for r, b in enumerate(step.writes) if a == b)
         name, source = self._kernel(plan, v, (v.regions[0], pairs))
         numbers = source.whole(lambda s: s)  # type: ignore[arg-type, return-value]
+        self.counts += numbers
         over = {k for k, _ in pairs}  # which the kernel reads where it writes
         arrays = [*["NULL" if k in over else p for k, p in enumerate(reads)], *writes]
         arrays += [self.workspace(numbers[1] * d.itemsize) for d in source.partial]

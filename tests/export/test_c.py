@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import subprocess
 
@@ -121,6 +122,29 @@ def test_what_a_call_is_refused_for(tmp_path):
     assert program.entry(None, None, None, None, None, None, -1, 0, None) == 1
 
 
+def test_sizes_whose_products_have_no_number(tmp_path):
+    """Bytes of arrays and counts of loops that 64 bits cannot say are an error before anything runs."""
+    x, y = sc.input("x", "float64", ("n",)), sc.input("y", "float64", ("m",))
+    f = sc.compile(sc.sum(sc.sin(x[:, None] * y)) + sc.sum(sc.reshape(x[:, None] * y, (-1,))[:: 2]), [x, y], name="wide")
+    program = built(f, tmp_path)
+    check_call(f, program, [RNG.normal(size=3), RNG.normal(size=4)])
+    for n, m in ((1 << 32, 1 << 31), (1 << 41, 0), (-1, 1)):
+        sizes = [ctypes.c_int64(k) for k in (n, m)]
+        assert program.workspace(*sizes) == (1 << 64) - 1
+        assert program.entry(None, None, None, *sizes, None) == 1
+
+
+def test_denormal_numbers(tmp_path):
+    """As ``denormals=`` says, and the caller's own are kept after a call."""
+    x = sc.vector("x")
+    tiny = np.full(3, 1e-310)
+    for how, want in (("keep", tiny), ("flush", tiny * 0)):
+        f = sc.compile(x * 1.0000001, [x], denormals=how, name=how)
+        np.testing.assert_allclose(built(f, tmp_path)([tiny])[1][0], want, rtol=1e-6)
+        np.testing.assert_array_equal(f(tiny) > 0, want > 0)
+        assert (tiny * 2 > tiny).all()
+
+
 def test_branches_and_loops(tmp_path):
     n, m = sc.input("n", "int64", ()), sc.input("m", "float64", ("k", "k"))
     _, steps = sc.while_loop(lambda c: c[0] != 1,
@@ -159,15 +183,13 @@ void cblas_dgemm(int order, int ta, int tb, int m, int n, int k, double alpha, c
     program = built(f, tmp_path, ("-O1", "-DPRODUCTS_USE_CBLAS", f"-I{tmp_path}"), [str(tmp_path / "cblas.c")])
     for n, k, m in ((9, 10, 11), (1, 20, 40), (40, 20, 1), (3, 0, 2), (0, 3, 4)):
         check_call(f, program, [RNG.normal(size=s) for s in ((n, k), (k, m), (n, m))])
-    import ctypes
-
     assert ctypes.c_int.in_dll(program.library, "calls").value >= 9
 
 
 def test_constants_names_and_dtypes(tmp_path):
     """A constant of many numbers is a file of its own; names that C has are changed; every dtype passes through."""
     table = RNG.normal(size=(40, 10))
-    named = [sc.input(n, "float64", ("int",)) for n in ("double", "rand", "x y", "arena")]
+    named = [sc.input(n, "float64", ("int",)) for n in ("double", "scale_d", "x y", "k0_add")]
     f = sc.compile([named[0] + named[1] * named[2] - named[3], sc.asarray(table) * 2 + named[0][0],
                     sc.asarray([np.nan, -np.inf, -0.0]) + named[1][0]], named, name="exp")
     program = built(f, tmp_path)
