@@ -39,7 +39,7 @@ TAKEN = frozenset(
     "abort abs atexit atof atoi atol bsearch calloc div exit free getenv labs ldiv malloc mblen qsort rand realloc "
     "srand strtod strtol system index memchr memcmp memcpy memmove memset rindex strcat strchr strcmp strcpy strlen "
     "strtok random srandom select "
-    "workspace memory arena code need own kept steps copy clear blas all_true are_fine".split()) | {
+    "workspace memory arena code need own kept steps copy clear blas all_true are_fine minus_zero".split()) | {
         f"{name}{kind}" for name in _MATH.split() for kind in ("", "f", "l")}
 
 #: How names of functions and arrays of an export begin or end.

@@ -32,7 +32,7 @@ from symc.tensors.pytree import Nest
 #: Compilers in the order in which they are tried, after what the variable CC says.
 COMPILERS = ("cc", "gcc", "clang")
 #: Nothing here changes a number that is computed. Code of a library is asked for what is shared.
-FLAGS = ("-std=c11", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fPIC", "-shared")
+FLAGS = ("-std=c11", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-shared")
 SUFFIXES = (".so", ".dylib", ".dll")
 
 

@@ -95,7 +95,7 @@ class Exported:
         if memory is None or memory.size < need:
             memory = self._memory.array = np.empty(max(need, 1), np.uint8)
         ordered = [*arrays[: self._count], *results, *arrays[self._count:], memory]
-        *places, last = [a.__array_interface__["data"][0] for a in ordered]
+        *places, last = map(_address, ordered)
         code = self._call(*places, *sizes, last)
         if code:
             raise CallError(f"{self.name}: {self._message(code).decode()}")
@@ -202,6 +202,19 @@ def _multiply_by_numpy(library: Any) -> None:
             continue
         library[INTERFACE["name"] + "_use_blas"](*found)
         return
+
+
+def _first_field(a: Any, field: Any = ctypes.c_void_p.from_address, head: int = object.__basicsize__) -> Any:
+    """The address of an array's numbers, from behind the head of the object: 0.3 us. The array interface takes 2 us."""
+    return field(id(a) + head).value
+
+
+def _interface_says(a: Any) -> Any:
+    return a.__array_interface__["data"][0]
+
+
+_probe = np.arange(9.0)[3:]
+_address = _first_field if _first_field(_probe) == _interface_says(_probe) else _interface_says
 
 
 def _initial() -> Any:

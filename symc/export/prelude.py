@@ -73,11 +73,13 @@ _PRODUCT = """
 /* Four rows of a times {WIDE} columns of b, which lie in tile. */
 #define STEP_{l}(r) for (int q = 0; q < {WIDE}; q++) sums[r][q] += row[r][p * ak] * tile[p][q]
 
-/* c += alpha * a * b with rows of n numbers in c, m of them. ta, tb: a, b are transposed in memory. */
-{CLONES}static void product_{l}(bool ta, bool tb, int64_t m, int64_t n, int64_t k, {T} alpha, const {T} *restrict a,
-                      const {T} *restrict b, {T} *restrict c) {{
-  if (m < 1 || n < 1 || k < 1) return;
+/* c = alpha * a * b, or that more if add, with rows of n numbers in c, m of them. ta, tb: a, b are transposed in
+   memory. */
+{CLONES}static void product_{l}(bool add, bool ta, bool tb, int64_t m, int64_t n, int64_t k, {T} alpha,
+                      const {T} *restrict a, const {T} *restrict b, {T} *restrict c) {{
 {BLAS}
+  if (!add) clear(c, m * n * (int64_t)sizeof(*c));
+  if (m < 1 || n < 1 || k < 1) return;
   if (n == 1) {{
     vector_{l}(!ta, m, k, alpha, a, b, c);
     return;
@@ -119,14 +121,14 @@ _PRODUCT = """
 _BY_CBLAS = """#ifdef {NAME}_USE_CBLAS
   if ((double)m * (double)n * (double)k > {NAME}_BLAS_ABOVE && alpha != 0 && m < INT32_MAX && n < INT32_MAX &&
       k < INT32_MAX) {{
-    const {T} one = 1;
+    const {T} one = add;
     cblas_{l}gemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k,
                 {a}alpha, a, (int)(ta ? m : k), b, (int)(tb ? k : n), {a}one, c, (int)n);
     return;
   }}
 #elif defined({NAME}_BLAS_AT_RUN_TIME)
   if (blas.{l} && (double)m * (double)n * (double)k > {NAME}_BLAS_ABOVE && alpha != 0) {{
-    const {T} one = 1;
+    const {T} one = add;
     blas.{l}(101, ta ? 112 : 111, tb ? 112 : 111, m, n, k, {a}alpha, a, ta ? m : k, b, tb ? k : n, {a}one, c, n);
     return;
   }}

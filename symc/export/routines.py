@@ -68,23 +68,21 @@ def routine(out: Statements, plan: Plan, step: Step, reads: Sequence[str], write
 
 
 def _product(r: Routine) -> None:
-    """c = beta * what is added, then alpha * a * b on top."""
+    """c = beta * what is added, if there is any, and alpha * a * b on top."""
     v, out = r.value, r.out
     form = as_gemm(v)
     assert form is not None
     given = parts(v, r.reads) if v.op is gemm else dict(zip("ab", r.reads, strict=True))
     alpha, beta = (_factor(r, name, given) for name in ("alpha", "beta"))
     size, (c,) = form.batch * form.m * form.n, r.writes
-    if "c" not in given:
-        out.line(f"clear({c}, {out.size(size * v.dtype.itemsize)});")
-    elif beta == "1.0":
+    if "c" in given and beta == "1.0":
         out.copy(c, given["c"], size * v.dtype.itemsize)
-    else:
+    elif "c" in given:
         r.run("scale", size, beta, given["c"], c)
     steps = {"a": form.m * form.k, "b": form.k * form.n, "c": form.m * form.n}
     steps.pop(form.shared, None)
     arrays = {"a": given["a"], "b": given["b"], "c": c}
-    shape = ["true" if form.trans_a else "false", "true" if form.trans_b else "false", form.m, form.n, form.k]
+    shape = [*map(_bool, ("c" in given, form.trans_a, form.trans_b)), form.m, form.n, form.k]
     if form.batch == 1:
         r.run("product", *shape, alpha, *arrays.values())
         return

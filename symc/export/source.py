@@ -34,6 +34,7 @@ _TOP = """/* {name}: {usage}. Written by symc; compile as C11: cc -std=c11 -O3 -
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wtautological-compare"
 #endif
+#define minus_zero {name}_minus_zero
 #ifndef {NAME}_API
 #define {NAME}_API
 #endif
@@ -138,7 +139,7 @@ add_library({name} {sources})
 target_include_directories({name} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
 set_target_properties({name} PROPERTIES POSITION_INDEPENDENT_CODE ON C_EXTENSIONS OFF)
 if(CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")
-  target_compile_options({name} PRIVATE -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off)
+  target_compile_options({name} PRIVATE -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast)
   target_link_libraries({name} PUBLIC m)
 endif()
 if({NAME}_USE_CBLAS)

@@ -108,6 +108,16 @@ def test_states_change_after_success_alone(tmp_path):
     check_call(g, program, [np.eye(4)])
 
 
+def test_products_that_are_rounded(tmp_path):
+    """A square less the largest one is 0 there, also by compilers that contract; the least integer is a number."""
+    x, k = sc.input("x", "float64", ("n",)), sc.input("k", "int64", (4,))
+    f = sc.compile([x * x - sc.max(x * x), sc.max(k), sc.min(k)], [x, k], name="squares")
+    program = built(f, tmp_path, ("-O3", "-march=native"))
+    for own in (np.full(9, 0.1), 0.1 * np.arange(40)):
+        for a, b in zip(program([own, np.full(4, -(2**63))])[1], f(own, np.full(4, -(2**63))), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
 def test_what_a_call_is_refused_for(tmp_path):
     x, at = sc.input("x", "float64", ("n",)), sc.input("at", "int64", ("k",))
     checked = sc.debug.assert_(x, x > 0, "x is positive")

@@ -45,6 +45,9 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 } | {
     "floor_divide": (_FLOOR.format(name="floor_divide", found="q - off"), ()),
     "floor_modulo": (_FLOOR.format(name="floor_modulo", found="off ? r + y : r"), ()),
+    "minus_zero": ("double minus_zero = -0.0;\n", ()),
+    **{f"times_{t}": (f"static inline {TYPES[t]} times_{t}({TYPES[t]} x, {TYPES[t]} y) {{\n"
+                      f"  return x * y + ({TYPES[t]})minus_zero;\n}}\n", ("minus_zero",)) for t in ("f32", "f64")},
     "absolute": ("static inline int64_t absolute(int64_t x) { return x < 0 ? (int64_t)(0 - (uint64_t)x) : x; }\n", ()),
     "to_int": ("""static inline int64_t to_int(double x) {
   return x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN;

@@ -3,8 +3,8 @@
     Unit(meaning).kernel(source, "name")      void name(const double *restrict a0, double *restrict o0, int64_t n0)
 
 Arrays come first, in the order of the source (operands, results, partial sums, the byte that says of a check that it
-failed), then its numbers. Values are those of LLVM's code but for fused products and the order of long sums:
-compile without contraction (``-std=c11`` or ``-ffp-contract=off``). A kernel does not look for signals.
+failed), then its numbers. Values are those of LLVM's code but for the order of long sums, and which products are fused
+with a sum: what must be rounded is, also where the compiler contracts. A kernel does not look for signals.
 """
 
 from __future__ import annotations

@@ -124,6 +124,13 @@ def _folded(sign: str) -> Primitive:
     return combine
 
 
+def _rounded(f: Texts, xs: Sequence[Scalar]) -> Scalar:
+    """A product plus a zero that compilers do not know: where they contract, they contract these."""
+    t = f.binary("*", *xs).type
+    return _called(f.unit.need(f"times_{t}"), t, *[f.cast(x, t) for x in xs]) if t in ("f32", "f64") else (
+        f.binary("*", *xs))
+
+
 def _extreme(name: str) -> Primitive:
     """Nan if either is; -0.0 is less than 0.0, but in folds."""
 
@@ -178,7 +185,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "min": _chosen("min"),
     "max": _chosen("max"),
     "bits": lambda f, xs: f.constant("i64", width(xs[0].type)),
-    "times": _folded("*"),
+    "times": _rounded,
     "fold_add": _folded("+"),
     "fold_mul": _folded("*"),
     "fold_maximum": _extreme("fold_maximum"),

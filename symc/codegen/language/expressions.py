@@ -100,6 +100,8 @@ class Expressions(Spelled):
         raise Unsupported(f".{e.attr}")
 
     def of_UnaryOp(self, e: ast.UnaryOp) -> Scalar:
+        if isinstance(e.op, ast.USub) and isinstance(e.operand, ast.Constant) and e.operand.value == 2**63:
+            return self.literal(-(2**63))  # which is signed, though the number behind the sign is not
         x = self.scalar(e.operand)
         if isinstance(e.op, ast.Not):
             return Scalar("bool", self.unary("~", "bool", self.truth(x).ref))
