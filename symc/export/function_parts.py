@@ -10,7 +10,7 @@ from symc.ir.ops.arithmetic import abs_
 from symc.ir.ops.compare import eq, gt, isinf, isnan, lt, ne
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.logic import and_, or_, where
-from symc.ir.ops.math import atan, exp, floor, log, sin, tan
+from symc.ir.ops.math import atan, erf, exp, floor, log, sin, tan
 from symc.ir.value import Value
 
 #: Coefficients of Stirling's series of the logarithm of the gamma function, in 1 / z, 1 / z**3, ...
@@ -91,6 +91,18 @@ def lgamma_parts(v: Value) -> Value:
     found = found - where(small, log(where(small, passed, like(y, 1))), like(y, 0))
     turned = math.log(math.pi) - log(abs_(sin(part * math.pi))) - found
     return where(isinf(x), abs_(x), where(low, turned, found))
+
+
+def erfc_parts(v: Value) -> Value:
+    """1 - erf(x) where few digits cancel; behind, the continued fraction of exp(x * x) * erfc(x), from its end."""
+    (x,) = v.operands
+    far = like(x, 1 if x.dtype.itemsize < 8 else 2)
+    z = where(gt(abs_(x), far), abs_(x), far)
+    tail = z
+    for k in range(25 if x.dtype.itemsize < 8 else 60, 0, -1):
+        tail = z + k / 2 / tail
+    tail = exp(-(z * z)) / (tail * math.pi**0.5)
+    return where(gt(abs_(x), far), where(lt(x, 0), 2 - tail, tail), 1 - erf(x))
 
 
 def digamma_parts(v: Value) -> Value:

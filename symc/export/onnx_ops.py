@@ -50,12 +50,12 @@ def _aligned(g: Graph, v: Value) -> list[str]:
 
 
 def _unrepeated(g: Graph, o: Value) -> str:
-    """A repeated value with axes of size 1 where it is repeated."""
+    """A repeated value with axes of size 1 where it is repeated, but in front."""
     (x,), axes = o.operands, o.attrs["axes"]
     inner = g.value(x)
     if not axes or list(axes) == list(range(o.ndim - len(axes), o.ndim)):
         return inner
-    return g.add("Unsqueeze", inner, g.ints(*[a for a in range(axes[0], o.ndim) if a not in axes]))
+    return g.add("Unsqueeze", inner, g.ints(*[a - axes[0] for a in range(axes[0], o.ndim) if a not in axes]))
 
 
 # --- leaves and elements ----------------------------------------------------------------------------------------------

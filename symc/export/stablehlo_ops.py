@@ -55,7 +55,10 @@ def _shape_type(v: Value) -> TensorType:
 
 
 def _identity(m: Module, v: Value) -> str:
-    return m.known[v.operands[0]]
+    x, sizes = v.operands[0], [[n if isinstance(n, int) else None for n in o.shape] for o in (v.operands[0], v)]
+    if sizes[0] == sizes[1]:
+        return m.known[x]
+    return m.op("dynamic_reshape", [m.known[x], m.shape(v.shape)], [x.type, _shape_type(v)], v.type)
 
 
 # --- elements ---------------------------------------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Programs that forms of other engines are tried with: a function, and arguments of several sizes."""
 
+import itertools
+
 import numpy as np
 
 import symc as sc
@@ -98,4 +100,16 @@ def loops():
     return f, [(normal(n), np.int64(j)) for n, j in ((1, 0), (4, 1), (7, 2))]
 
 
-PROGRAMS = [mlp, lstm, attention, kalman, density, cnn, loops]
+def movements():
+    """Axes repeated at any place, sizes that a guard has made known, and tails that cancel."""
+    x = sc.input("x", "float32", shape=("n", 3))
+    outs = [sc.tile(x, (2, 1, 2)), sc.kron(x, x), sc.squeeze(x[:1], 0), sc.nn.gelu(4 * x), sc.special.erfc(3 * x)]
+    for axes in itertools.combinations(range(4), 2):
+        index = tuple(slice(None) if a in axes else None for a in range(4))
+        shape = [x.shape[axes.index(a)] if a in axes else 2 for a in range(4)]
+        outs.append(sc.reshape(sc.broadcast_to(x[index], shape), (-1,)))
+    f = sc.compile(outs, [x], name="movements", mode="reference")
+    return f, [(normal(n, 3, dtype="float32"),) for n in (1, 4)]
+
+
+PROGRAMS = [mlp, lstm, attention, kalman, density, cnn, loops, movements]
