@@ -138,7 +138,7 @@ class Module:
         return self._note()
 
     def _note(self) -> str:
-        return f", !llvm.loop !{len(self.loops) + 2}"
+        return f", !llvm.loop !{len(self.loops) + 3}"
 
     def noted_loop(self, of_loops: bool) -> str:
         """Metadata of a branch back in a loop that is not unrolled once it is vectorized; one of other such loops not
@@ -155,7 +155,8 @@ class Module:
         tables = [f"{name} = private unnamed_addr constant {data}" for data, name in self.tables.items()]
         notes = ['!0 = !{!"llvm.loop.vectorize.followup_all", !1}', '!1 = !{!"llvm.loop.unroll.disable"}']
         notes.append('!2 = !{!"llvm.loop.vectorize.predicate.enable", i1 true}')
-        notes += [f"!{k} = distinct !{{!{k}, {note}}}" for k, note in enumerate(self.loops, 3)]
+        notes.append("!3 = !{}")
+        notes += [f"!{k} = distinct !{{!{k}, {note}}}" for k, note in enumerate(self.loops, 4)]
         text = "\n".join([*self.declared.values(), *tables, *self.functions, *notes, ""])
         if not self.rare.found:
             return text

@@ -103,7 +103,8 @@ class Instructions(Statements):
         return self.emit(f"icmp {prefix}{how} {LLVM[t]} {x}, {y}")
 
     def selected(self, condition: str, t: str, x: str, y: str) -> str:
-        return self.emit(f"select i1 {condition}, {LLVM[t]} {x}, {LLVM[t]} {y}")
+        guess = ", !unpredictable !3" if t == "i64" else ""
+        return self.emit(f"select i1 {condition}, {LLVM[t]} {x}, {LLVM[t]} {y}{guess}")
 
     def unary(self, sign: str, t: str, x: str) -> str:
         if sign == "-":

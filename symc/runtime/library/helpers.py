@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from symc.codegen.language.helpers import inlined
-from symc.codegen.language.names import INF, bits, floor, fmod, from_half, like, to_half
+from symc.codegen.language.helpers import by_width, inlined, rarely
+from symc.codegen.language.names import INF, bits, copysign, floor, fma, fmod, from_half, like, to_half, trunc
 
 
 @inlined
@@ -42,9 +42,37 @@ def sorts_before(x, y):
     return x < y or (y != y and x == x)
 
 
+@rarely
+def far_remainder(x, y):
+    return fmod(x, y)
+
+
+@inlined
+def _remainder(x, y, far):
+    """The remainder with the sign of x: x - q * y is a multiple of y's last place and at most y, so it is a float. The
+    quotient, rounded, may be one too great, but never too small."""
+    t = x / y
+    r = fma(-trunc(t), y, x)
+    r = copysign(r + copysign(y, x) if r * copysign(like(x, 1), x) < 0 else r, x)
+    return far_remainder(x, y) if not (abs(t) < far and abs(y) < INF) else r
+
+
+@inlined
+def _remainder64(x, y):
+    return _remainder(x, y, 4503599627370496.0)
+
+
+@inlined
+def _remainder32(x, y):
+    return _remainder(x, y, like(x, 8388608.0))
+
+
+remainder = by_width(_remainder32, _remainder64)
+
+
 @inlined
 def mod(x, y):
-    r = fmod(x, y)
+    r = remainder(x, y)
     if r != 0:
         return r + y if (y < 0) != (r < 0) else r
     return math.copysign(zero(x), y) if r == 0 else r
@@ -54,7 +82,7 @@ def mod(x, y):
 def floordiv(x, y):
     if y == 0:
         return x / y
-    r = fmod(x, y)
+    r = remainder(x, y)
     q = (x - r) / y
     if r != 0 and (y < 0) != (r < 0):
         q = q - like(x, 1)

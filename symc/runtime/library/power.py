@@ -137,6 +137,25 @@ def _pow32(x, y):
 
 
 @inlined
+def times_twice64(x, x_low, y, y_low):
+    """A product of numbers in two doubles each."""
+    p = x * y
+    return p, fma(x, y, -p) + (x * y_low + x_low * y)
+
+
+@inlined
+def inverse_twice64(x):
+    inverse = 1.0 / x
+    return inverse, fma(-x, inverse, 1.0) * inverse
+
+
+@inlined
+def joined64(high, low):
+    """One double; what is infinite has no lower part."""
+    return copysign(high + low, high) if abs(low) < INF else high
+
+
+@inlined
 def _exp2_64(x):
     x = at_most(at_least(x, -1080.0), 1025.0)
     k = (x + MAGIC64) - MAGIC64

@@ -1,0 +1,104 @@
+"""Library functions of a literal: quotients and remainders by a number, whole powers. Loops around them vectorize."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from symc.codegen.language.helpers import Helper
+from symc.codegen.language.typed import Scalar
+from symc.runtime.compilers.llvm_scalars import Instructions
+from symc.runtime.library import power
+
+#: The greatest whole power that is made of products.
+MAX_POWER = 64
+
+
+def of_literal(f: Instructions, helper: Helper, xs: Sequence[Scalar]) -> Scalar | None:
+    """The function, where its second operand is a number that it is known for; else None."""
+    known = _KNOWN.get(helper.name)
+    number = xs[1].number if known is not None else None
+    return known(f, xs[0], number) if known is not None and number is not None else None
+
+
+# -- integers
+
+
+def _division(sign: str) -> Callable[[Instructions, Scalar, int | float], Scalar | None]:
+    """An i64 divided downwards by 2 < d < 2**31 that is no power of 2, in products of halves, of which there are
+    vectors: LLVM's division by a number is one of scalars.
+
+    n = x if x >= 0 else ~x is less than 2**63, and floor(x / d) is floor(n / d) or its ~. With 2**(l - 1) < d < 2**l
+    and M = floor(2**(63 + l) / d) + 1 < 2**64, floor(n / d) = n * M >> (63 + l), as 0 < M * d - 2**(63 + l) <= 2**l
+    (Granlund and Montgomery, 1994, theorem 4.2).
+    """
+
+    def divided(f: Instructions, x: Scalar, number: int | float) -> Scalar | None:
+        d = int(number)
+        if x.type != "i64" or not 2 < d < 2**31 or not d & d - 1 or _stems_from_variable(f, x.ref):
+            return None
+        shift = 63 + d.bit_length()
+        negative = f.emit(f"ashr i64 {x.ref}, 63")
+        n = f.emit(f"xor i64 {x.ref}, {negative}")
+        q = f.emit(f"lshr i64 {_upper_half(f, n, (1 << shift) // d + 1)}, {shift - 64}")
+        q = f.emit(f"xor i64 {q}, {negative}")
+        return Scalar("i64", q if sign == "//" else f.emit(f"sub i64 {x.ref}, {f.emit(f'mul i64 {q}, {d}')}"))
+
+    return divided
+
+
+def _upper_half(f: Instructions, n: str, factor: int) -> str:
+    """The upper 64 of the 128 bits of an unsigned product, by those of halves."""
+    word = 2**32 - 1
+    above, below = f.emit(f"lshr i64 {n}, 32"), f.emit(f"and i64 {n}, {word}")
+    ll, lh, hl, hh = [f.emit(f"mul i64 {a}, {b}") for a in (below, above) for b in (factor & word, factor >> 32)]
+    t = f.emit(f"add i64 {hl}, {f.emit(f'lshr i64 {ll}, 32')}")
+    u = f.emit(f"add i64 {lh}, {f.emit(f'and i64 {t}, {word}')}")
+    rest = f.emit(f"add i64 {f.emit(f'lshr i64 {t}, 32')}, {f.emit(f'lshr i64 {u}, 32')}")
+    return f.emit(f"add i64 {hh}, {rest}")
+
+
+def _stems_from_variable(f: Instructions, ref: str) -> bool:
+    """True if a number is made of one of a step before: of those no loop makes vectors, and one division is faster."""
+    if not any(t == "i64" for t, _ in f.variables.values()):
+        return False
+    made = dict(line.strip().split(" = ", 1) for line in f.lines if " = " in line)
+    todo, seen = [ref], {ref}
+    while todo:
+        by = made.get(todo.pop(), "")
+        if by.startswith("load") and "ptr %m" in by:
+            return True
+        new = set() if by.startswith("load") else set(re.findall(r"%v\d+", by)) - seen
+        todo += new
+        seen |= new
+    return False
+
+
+# -- powers
+
+
+def _power(f: Instructions, x: Scalar, number: int | float) -> Scalar | None:
+    """x**n by squaring: of an f32 in f64; of an f64 in two numbers, right to a unit in the last place."""
+    n = abs(int(number)) if abs(number) <= MAX_POWER else 0
+    if n < 2 or n != abs(number):
+        return None
+    one, wide = f.constant("f64", 1.0), f.cast(x, "f64")
+    if x.type == "f32":
+        found = _squaring(n, wide, lambda a, b: f.binary("*", a, b))
+        return f.cast(found if number > 0 else f.binary("/", one, found), "f32")
+    pair = [wide, f.constant("f64", 0.0)] if number > 0 else f.call(power.inverse_twice64, [x])
+    return f.call(power.joined64, _squaring(n, pair, lambda a, b: f.call(power.times_twice64, [*a, *b])))
+
+
+def _squaring(n: int, square: Any, times: Callable[[Any, Any], Any]) -> Any:
+    found = None
+    while n:
+        if n & 1:
+            found = square if found is None else times(found, square)
+        n >>= 1
+        square = times(square, square) if n else square
+    return found
+
+
+_KNOWN = {"int_floordiv": _division("//"), "int_mod": _division("%"), "_pow64": _power, "_pow32": _power}

@@ -1,0 +1,92 @@
+"""Quotients, remainders and powers by a number, and searches: the numbers are NumPy's, and loops have vectors."""
+
+import mpmath
+import numpy as np
+import pytest
+
+import symc as sc
+from symc.codegen.language.syntax import function
+from symc.codegen.language.typed import Pointer
+from symc.runtime.compilers import llvm_compile
+from symc.runtime.compilers.llvm_function import Module
+
+R = np.random.default_rng(0)
+LEAST, MOST = -(2**63), 2**63 - 1
+WIDE = np.concatenate([R.integers(LEAST, MOST, 20000, endpoint=True), np.arange(-40, 40), [LEAST, MOST]])
+
+
+@pytest.mark.parametrize("d", [3, 7, 10, 641, 1_000_003, 2**31 - 1, 2**31 + 11, 8, -7])
+@pytest.mark.parametrize("dtype", ["int64", "uint8"])
+def test_integers_divided_by_a_number(d, dtype):
+    x, d = WIDE.astype(dtype), np.array(d).astype(dtype)
+    found = sc.jit(lambda v: (v % d, v // d, sc.fmod(v, d), sc.sum(v % d)))(x)
+    for got, want in zip(found, (x % d, x // d, np.fmod(x, d), np.sum(x % d)), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_a_carried_number_is_divided_once():
+    """A loop of steps has no vectors: LLVM's product of 64 bits is faster than four of halves."""
+    def text(body):
+        operands = {"n0": llvm_compile.Scalar("i64", "%n0"), "a0": Pointer("i64", "%a0"), "o0": Pointer("i64", "%o0")}
+        module = Module()
+        module.kernel(function(f"def f(n0, a0, o0):\n{body}"), operands)
+        return module.text()
+
+    flat = text("    for i in range(n0):\n        o0[i] = int_mod(a0[i], 10)\n")
+    carried = text("    h = 1\n    for i in range(n0):\n        h = int_mod(wrap_mul(h, 3), 10)\n    o0[0] = h\n")
+    folded = text("    h = 0\n    for i in range(n0):\n        h = wrap_add(h, int_mod(a0[i], 10))\n    o0[0] = h\n")
+    assert ["srem" in t for t in (flat, carried, folded)] == [False, True, False]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_remainders_of_floats(dtype):
+    with np.errstate(all="ignore"):
+        x = (R.normal(size=20000) * 10.0 ** R.uniform(-8, 18, 20000)).astype(dtype)
+        y = (R.normal(size=20000) * 10.0 ** R.uniform(-6, 6, 20000)).astype(dtype)
+        odd = np.array([0.0, -0.0, 1, -1, 0.5, 3, np.inf, -np.inf, np.nan, 5e-324, 1e-45, 1e38, 1e308]).astype(dtype)
+        x, y = np.concatenate([x, np.repeat(odd, 13)]), np.concatenate([y, np.tile(odd, 13)])
+        for d in (y, np.full_like(y, 0.1), np.full_like(y, 2 * np.pi)):
+            found = sc.jit(lambda a, b: (a % b, sc.fmod(a, b), a // b))(x, d)
+            for got, want in zip(found, (x % d, np.fmod(x, d), x // d), strict=True):
+                np.testing.assert_array_equal(got, want)
+                known = ~np.isnan(want)
+                np.testing.assert_array_equal(np.signbit(got)[known], np.signbit(want)[known])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("n", [6, 13, 64, -7, -20, 65])
+def test_whole_powers(dtype, n):
+    """As products they are right to the last place."""
+    x = np.concatenate([R.uniform(-2, 2, 300), R.uniform(0.9, 1.1, 300), 10.0 ** (R.uniform(-30, 30, 300) / n)])
+    x = x.astype(dtype)
+    f = sc.jit(lambda v: v**n)
+    with mpmath.workprec(200):
+        want = [mpmath.mpf(float(v)) ** n for v in x]
+        with np.errstate(over="ignore"):
+            unit = np.spacing(np.abs(np.array([float(w) for w in want], dtype)))
+        worst = max(abs(float((float(g) - w) / float(u))) for g, w, u in zip(f(x), want, unit, strict=True))
+    assert worst < (0.51 if abs(n) <= 64 else 2)
+    odd = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 1e38, -1e38, 1e-320, 1e300, -1e300])
+    with np.errstate(all="ignore"):
+        odd = odd.astype(dtype)
+        want = odd**n
+    np.testing.assert_allclose(f(odd), want, rtol=1e-5)
+    np.testing.assert_array_equal(np.signbit(f(odd)), np.signbit(want))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "uint64", "uint8", "bool"])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_searches_of_random_and_sorted_keys(dtype, side):
+    search = sc.jit(lambda a, k: sc.searchsorted(a, k, side=side))
+    for m in (0, 1, 7, 64, 65, 1000):
+        if dtype == "float64":
+            a = np.concatenate([R.normal(size=m), [np.nan, np.inf, -np.inf, 1.0, 1.0] * (m > 7)])
+        elif dtype == "bool":
+            a = R.integers(0, 2, m).astype(bool)
+        else:
+            ends = np.iinfo(dtype)
+            a = R.integers(ends.min, ends.max, m, dtype=dtype, endpoint=True)
+            a[: min(m, 2)], a[max(m - 2, 0) :] = ends.min, ends.max
+        a = np.sort(a)
+        keys = np.concatenate([a, R.permutation(a), np.array([0, 1], dtype), a[::-1], np.sort(np.tile(a, 2))])
+        np.testing.assert_array_equal(search(a, keys), np.searchsorted(a, keys, side=side))
