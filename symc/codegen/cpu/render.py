@@ -225,12 +225,31 @@ class Renderer(Writer):
         for a in every:
             a.start(depth)
         chunked = bool(every) and any(a.partial for a in every) and is_long(loop.shape)
-        index, inner = self.open_loops(loop.shape, depth, every if chunked else [])
+        alone = folds if len(loop.shape) == len(loop.members) == 1 and not kept.get(loop.members[0]) else []
+        ranges = cut(alone[0]) if alone else None
+        for axis in ranges[0] if ranges else [None]:
+            self.emit_loop_of(loop, accumulators, kept, env, targets, (depth, chunked, axis))
+        if blocks:
+            close_block(self, every)
+            depth = 1
+        for v in folds:
+            names = [a.result(depth) for a in accumulators[v]]
+            names += [Row(f"o{k}", self.offset(before, shape)) for k, before, shape in kept[v]]
+            self.bind_folds(v, names, env)
+
+    def emit_loop_of(self, loop: _Loop, accumulators: dict[Value, list[Accumulator]], kept: dict[Value, list],
+                     env: dict[Value, str], targets: dict[Value, list], at: tuple[int, bool, Range | None]) -> None:
+        """Write the loop of folds and generates, or of a fold the part in a range, where conditions on its index stay
+        as they are."""
+        depth, chunked, axis = at
+        every = [a for found in accumulators.values() for a in found]
+        index, inner = self.open_loops(loop.shape, depth, every if chunked else [], axis)
         for v in loop.members:
             scope = self.enter(v, index, env)
             if v in accumulators:
                 rows = [(k, (*before, *index), shape) for k, before, shape in kept[v]]
-                found = self.emit_block(v.regions[0], scope, [*[None] * len(accumulators[v]), *rows], inner)
+                region = part(v.regions[0], [axis]) if axis else v.regions[0]
+                found = self.emit_block(region, scope, [*[None] * len(accumulators[v]), *rows], inner)
                 for a, x in zip(accumulators[v], found, strict=True):
                     a.update(x, inner, chunked, self.offset(index, loop.shape))
             else:
@@ -241,13 +260,6 @@ class Renderer(Writer):
         if chunked:
             for a in every:
                 a.finish_chunk(depth + len(loop.shape))
-        if blocks:
-            close_block(self, every)
-            depth = 1
-        for v in folds:
-            names = [a.result(depth) for a in accumulators[v]]
-            names += [Row(f"o{k}", self.offset(before, shape)) for k, before, shape in kept[v]]
-            self.bind_folds(v, names, env)
 
     def emit_parts(self, v: Value, ranges: Sequence[Sequence[Range]], env: dict[Value, str],
                    targets: list[tuple[int, Target]], depth: int, done: tuple[Range, ...] = (),
@@ -271,8 +283,8 @@ class Renderer(Writer):
             own[k] = (number_, (*before, *index), (*shape, *v.attrs["shape"]))
         self.emit_block(region, self.enter(v, index, env), own, depth)
 
-    def open_loops(self, shape: tuple[Size, ...], depth: int,
-                   chunked: list[Accumulator]) -> tuple[tuple[str, ...], int]:
+    def open_loops(self, shape: tuple[Size, ...], depth: int, chunked: list[Accumulator],
+                   part: Range | None = None) -> tuple[tuple[str, ...], int]:
         """Write loop heads; returns index names and the depth inside. The last loop of a long sum is cut in chunks."""
         index = []
         for k, s in enumerate(shape):
@@ -280,15 +292,20 @@ class Renderer(Writer):
             index.append(i)
             outermost = self.block and not k and depth == INSIDE
             first, last = limits_in_block(self, s) if outermost else ("0", self.size(s))
+            n = self.size(s)
+            if part is not None:
+                start, stop = (self.size(x) for x in limits(part, s))
+                first, last = (f"max({first}, {start})", f"min({last}, {stop})") if outermost else (start, stop)
+                n = last
             if chunked and k == len(shape) - 1:
-                c, n = self.fresh("c"), self.size(s)
+                c = self.fresh("c")
                 self.line(depth, f"for {c} in range({first}, {last}, {PARTIAL_SUM}):")
                 for a in chunked:
                     a.start_chunk(depth + 1)
                 self.line(depth + 1, f"for {i} in range({c}, min({c} + {PARTIAL_SUM}, {n})):")
                 depth += 2
             else:
-                limits_ = f"{first}, {last}" if outermost else self.extent(shape, k, depth)
+                limits_ = f"{first}, {last}" if outermost or part else self.extent(shape, k, depth)
                 self.line(depth, f"for {i} in range({limits_}):")
                 depth += 1
         return tuple(index), depth
