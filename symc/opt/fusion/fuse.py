@@ -183,6 +183,8 @@ class Fusion:
             others = [*joining, *[v for g in merged for v in g.values]]
             if one is not None or not self._updates_alone(ends, others):
                 return False
+            if any("checks" in v.op.traits for v in others) and any(_updates_one_of(v, self.given) for v in ends):
+                return False  # a kernel that may fail cannot write over a state
         return all(self._can_compute(v, target.shape, one, rows, inside) for v in joining)
 
     def _axes(self, joining: Sequence[Value], target: Group, merged: Sequence[Group], axes: tuple[int, ...] | None,
@@ -202,7 +204,9 @@ class Fusion:
     ) -> bool:
         full = space(v) == shape
         if is_epilogue(v):
-            own = [] if reads_lines(v) else [v.operands[1]] if isinstance(v.op.lowering, Update) else v.operands
+            own: Sequence[Value] = [] if reads_lines(v) else v.operands
+            if isinstance(v.op.lowering, Update):  # what is written, and places that have its shape
+                own = [o for o in v.operands[1:] if o.shape == v.operands[1].shape]
             return full and all(self._can_read(o, full, shape, axes, rows, inside) if o in own else
                                 not self._near(o, inside) for o in v.operands)
         if reads_anywhere(v) or not full and (is_fold(v) or space(v) != rows):
@@ -385,7 +389,11 @@ class Fusion:
 
 
 def _updates(g: Group, given: set[Value]) -> bool:
-    return any(isinstance(v.op.lowering, Update) and v.operands[0] in given for v in g.values)
+    return any(_updates_one_of(v, given) for v in g.values)
+
+
+def _updates_one_of(v: Value, given: set[Value]) -> bool:
+    return isinstance(v.op.lowering, Update) and v.operands[0] in given
 
 
 def fuse(f: Function, provenance: Provenance | None = None) -> Function:
