@@ -34,7 +34,7 @@ from symc.ir.text import print_function
 from symc.ir.traverse import every_value
 from symc.ir.types import concrete_shape
 from symc.runtime.cpu.calls import left, raise_left
-from symc.runtime.cpu.commit import holding, mark, snapshot, some_run
+from symc.runtime.cpu.commit import count_changes, holding, mark, snapshot, some_run, some_wait
 from symc.runtime.cpu.executor import Word
 from symc.runtime.cpu.frame import Refused
 from symc.runtime.cpu.frames import Frames
@@ -192,8 +192,8 @@ class CallPath:
         """Hold the locks of all states, which the program replaces when everything has succeeded."""
         marked: list[Cell] = []
         taking, giving = holding(self._locks, marked)
-        for cell in self._locked:
-            if cell.pending is not None:
+        if some_wait(self._locked):
+            for cell in self._locked:
                 cell.settle()
         if closed[0]:
             with turnstile:  # until the process has been forked
@@ -209,8 +209,7 @@ class CallPath:
                 mark(marked, free, self.name)
             arrays += self._states()
             self._keep_apart(arrays)
-            for cell in self._updated:
-                cell.version += 1
+            count_changes(self._updated)
             if out is None:
                 return fill(self._run(arrays, None, self._updated)[: self._count])
             return self._call_into(arrays, out)

@@ -5,7 +5,9 @@ Errors, names and shapes are those of any call (``symc.driver.call_path``, ``sym
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,9 @@ from symc.ir.types import DTYPE_NAMES, concrete_shape
 from symc.runtime.cuda.arrays import DeviceArray, borrowed, device_array, is_on_device, overlap
 from symc.runtime.cuda.devices import context
 from symc.tensors.pytree import match
+from symc.tensors.state import Cell
+
+_array, _address = attrgetter("array"), attrgetter("address")
 
 
 class DeviceSignature(Signature):
@@ -26,6 +31,15 @@ class DeviceSignature(Signature):
         super().__init__(*interface)
         target = interface[-1]
         self.where, self.transfers = context(target.device), target.transfers
+        declared = all(isinstance(s, int) for i in self.inputs[self.count :] for s in i.type.shape)
+        self._sized = self.count if declared else None  # how many arrays may have other sizes in another call
+
+    def sizes(self, arrays: Sequence[Any]) -> dict[str, int]:
+        found = self._sizes.get(tuple([a.shape for a in arrays[: self._sized]]))
+        if found is None:
+            found = super().sizes(arrays)
+            self._sizes[tuple([a.shape for a in arrays[: self._sized]])] = found
+        return found
 
     def arrays(self, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
         if not kwargs and self.simple and not self.donated and len(args) == self.count:
@@ -73,33 +87,42 @@ class DeviceCallPath(CallPath):
         super().__init__(*call)
         target = self._compilation.settings.target
         self._where = context(target.device)
+        self._addresses: tuple[int, ...] | None = None  # of the states in the last call
+        self._spans: list[tuple[int, int]] = []
         if target.transfers == "auto":
             fill = self._fill
             self._fill = lambda results: fill([r.numpy() for r in results])
 
     def _states(self) -> list[Any]:
         """The arrays of all states, which from now on are on this device."""
-        for cell in self._cells:
-            if not (isinstance(cell.array, DeviceArray) and cell.array.context is self._where):
-                if not isinstance(cell.array, np.ndarray | DeviceArray):
-                    raise DeviceError(f"{cell.name or 'a state'} is on {cell.array.device}, the function was compiled "
-                                      f"for {self._where.name}", values=[(f"%{cell.name}", cell.type, cell.loc)],
-                                      help="w.to_device('cpu') brings it back, and the next call to this one")
-                cell.array = device_array(cell.array, self._where)
-        return [c.array for c in self._cells]
+        arrays = list(map(_array, self._cells))
+        try:
+            addresses = tuple(map(_address, arrays))
+        except AttributeError:
+            addresses = ()
+        if addresses != self._addresses:
+            for cell in self._cells:
+                self._bring(cell)
+            arrays = list(map(_array, self._cells))
+            self._addresses = tuple(map(_address, arrays))
+            self._spans = sorted((a.address, a.address + a.nbytes) for a in arrays)
+        return arrays
+
+    def _bring(self, cell: Cell) -> None:
+        if not (isinstance(cell.array, DeviceArray) and cell.array.context is self._where):
+            if not isinstance(cell.array, np.ndarray | DeviceArray):
+                raise DeviceError(f"{cell.name or 'a state'} is on {cell.array.device}, the function was compiled "
+                                  f"for {self._where.name}", values=[(f"%{cell.name}", cell.type, cell.loc)],
+                                  help="w.to_device('cpu') brings it back, and the next call to this one")
+            cell.array = device_array(cell.array, self._where)
 
     def _keep_apart(self, arrays: list[Any]) -> None:
         """An argument that is the memory of a state is copied, as the state may be written in place."""
-        first = len(arrays) - len(self._cells)
-        states = [(s.address, s.address + s.nbytes) for s in arrays[first:]]
-        for k in range(first):
-            a = arrays[k]
+        for k, a in enumerate(arrays[: len(arrays) - len(self._cells)]):
             if type(a) is DeviceArray:
-                begin, end = a.address, a.address + a.nbytes
-                for b, e in states:
-                    if begin < e and b < end:
-                        arrays[k] = a.copy()
-                        break
+                before = self._spans[: bisect_left(self._spans, (a.address + a.nbytes,))]
+                if before and before[-1][1] > a.address:  # states do not overlap, so this one ends last
+                    arrays[k] = a.copy()
 
     def _call_into(self, arrays: list[Any], out: Any) -> Any:
         """Write the outputs into the caller's buffers; by way of fresh arrays where one overlaps what is read."""

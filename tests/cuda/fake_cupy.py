@@ -167,6 +167,10 @@ def streamSynchronize(stream):
         raise CUDARuntimeError("cudaErrorIllegalAddress: an illegal memory access was encountered")
 
 
+def eventSynchronize(event):
+    streamSynchronize(event)
+
+
 def graphLaunch(graphExec, stream):
     for action in _keep[graphExec]:
         action()
@@ -233,7 +237,7 @@ runtime = SimpleNamespace(
     CUDARuntimeError=CUDARuntimeError, memcpyHostToDevice=1, memcpyDeviceToHost=2, memcpyDeviceToDevice=3,
     **{f.__name__: f for f in (
         getDeviceCount, getDevice, setDevice, getDeviceProperties, runtimeGetVersion, memcpyAsync, memsetAsync,
-        eventRecord, streamWaitEvent, streamSynchronize, graphLaunch)})  # fmt: skip
+        eventRecord, streamWaitEvent, streamSynchronize, eventSynchronize, graphLaunch)})  # fmt: skip
 driver = SimpleNamespace(CUDADriverError=CUDADriverError, launchKernel=launchKernel)
 cuda = SimpleNamespace(
     runtime=runtime, driver=driver, graph=SimpleNamespace(Graph=Graph),

@@ -11,16 +11,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, compress, repeat
-from operator import attrgetter, is_not, or_, setitem
+from operator import add, attrgetter, is_not, or_, setitem
 from typing import Any
 
 _RLOCK: Any = type(threading.RLock())
 _borrowed, _running, _pending = attrgetter("borrowed"), attrgetter("running"), attrgetter("pending")
+_version = attrgetter("version")
 
 
 def replace_arrays(cells: Sequence[Any], arrays: Sequence[Any]) -> None:
     """Let ``array`` of all cells be these."""
     any(map(setattr, cells, repeat("array"), arrays))
+
+
+def count_changes(cells: Sequence[Any]) -> None:
+    """Let all cells have another version."""
+    any(map(setattr, cells, repeat("version"), map(add, map(_version, cells), repeat(1))))
 
 
 def run_and_replace(run: Callable[[int], int], address: int, cells: Sequence[Any], arrays: Sequence[Any]) -> int:
@@ -78,3 +84,8 @@ def snapshot(cells: Sequence[Any]) -> list[Any]:
 def some_run(cells: Sequence[Any]) -> bool:
     """True if a call that uses one of these states is under way (in this thread, which has their locks)."""
     return any(map(_running, cells))
+
+
+def some_wait(cells: Sequence[Any]) -> bool:
+    """True if a call that was pushed and uses one of these states has not been waited for."""
+    return any(map(_pending, cells))

@@ -46,6 +46,7 @@ USED = {
     "cupy.cuda.runtime.memcpyAsync": "dst src size kind stream",
     "cupy.cuda.runtime.memsetAsync": "ptr value size stream",
     "cupy.cuda.runtime.eventRecord": "event stream",
+    "cupy.cuda.runtime.eventSynchronize": "event",
     "cupy.cuda.runtime.streamWaitEvent": "stream event flags",
     "cupy.cuda.runtime.streamSynchronize": "stream",
     "cupy.cuda.runtime.graphLaunch": "graphExec stream",
@@ -302,12 +303,18 @@ class CupyDevice:
         with self._here:
             self._runtime.streamWaitEvent(stream.handle, event.handle)
 
+    def reach(self, event: Any) -> None:
+        self._wait_for(self._runtime.eventSynchronize, event)
+
     def synchronize(self, stream: Any) -> None:
-        self._refuse("waiting for a stream")
         self.counters.syncs += 1
+        self._wait_for(self._runtime.streamSynchronize, stream)
+
+    def _wait_for(self, wait: Any, what: Any) -> None:
+        self._refuse("waiting for a stream")
         try:
             with self._here:
-                self._runtime.streamSynchronize(stream.handle)
+                wait(what.handle)
         except self._runtime.CUDARuntimeError as e:
             raise InternalError(f"work on {self.name} failed: {e}") from e
 

@@ -188,6 +188,9 @@ class Device(Protocol):
     def wait(self, stream: Stream, event: Event) -> None:
         """Orders what the stream is given from now on after the event."""
 
+    def reach(self, event: Event) -> None:
+        """Wait until an event has happened."""
+
     def synchronize(self, stream: Stream) -> None:
         """Wait until the stream has done everything. Errors of what it did are raised here."""
 

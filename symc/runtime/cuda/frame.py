@@ -7,6 +7,7 @@ addresses of its words, put together once. An address that changes from call to 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,14 @@ from symc.runtime.cuda.device import Communicator, Event, Graph, Memory, Span, S
 from symc.runtime.cuda.devices import Context
 from symc.runtime.cuda.lower import DeviceLowered
 from symc.runtime.cuda.lowering import DO
+from symc.runtime.cuda.replay import GRAPHS, Replays, Turn
 
-#: How many graphs a frame keeps, and after how many calls that each had other addresses it captures no more.
-GRAPHS, HOPELESS = 8, 32
 #: How many pieces of memory are kept for each result.
 SPARE = 2
-#: A graph is worth it from so many actions on.
-WORTH = 3
+_address = attrgetter("address")
+#: Arguments of the host of more bytes than the first and at most the second go by way of pinned memory, of which each
+#: has so many pieces: one is written while the device reads another.
+PAGEABLE, MOST_PINNED, PIECES = 1 << 16, 1 << 28, 2
 
 
 class Lent:
@@ -81,38 +83,56 @@ class Frame:
         self._bound = [self._bind(a) for a in lowered.actions]
         self._staged: dict[int, Memory] = {}
         self._spare: list[list[Memory]] = [[] for _ in lowered.fresh]
-        self._graphs: dict[tuple[int, ...], Graph | None] = {}
-        self._misses = 0
+        self._pinned: dict[int, list[tuple[np.ndarray, Event]]] = {}
+        self._graphs: dict[tuple[Any, ...], Graph] = {}
+        self._rest: tuple[int, ...] | None = None
+        self.replays = Replays(lowered)
+        made = lowered.returned[len(lowered.returned) - len(lowered.updates) :]
+        #: Of updates whose arrays are others than the states' were: the number, and what is returned.
+        self.moved = [(j, k, shape) for j, (k, shape) in enumerate(made) if k != lowered.updates[j]]
 
     # -- a call
 
-    def run(self, addresses: Sequence[int], key: tuple[int, ...] | None = None) -> None:
-        """Give the device everything that a call does, with the arguments and fresh arrays at these addresses. ``key``:
-        of the graph of the call (all ranks have the same, so that all capture the same calls)."""
-        first = self.lowered.first
-        for k, address in enumerate(addresses, first):
-            self.words[k] = address
-        key = tuple(addresses) if key is None else key
-        graph = self._graphs.get(key)
-        if graph is None and self._captures(key):
-            graph = self._graphs[key] = self._capture()
-        if graph is not None:
-            self.device.run_graph(graph, self._streams[0])
-        else:
-            self._interpret()
+    def call(self, used: Sequence[Any]) -> None:
+        """Give the device everything that a call does with these arrays: arguments, states, and those that it makes."""
+        given, inputs = self.lowered.given, self.lowered.inputs
+        rest = tuple(map(_address, used[given:inputs]))
+        if rest != self._rest:
+            self._rest = rest
+        places = [*map(_address, used[:given]), *map(_address, used[inputs:])]
+        assert self._rest is not None
+        self.run(used, self.replays.turn(places, self._rest, lambda: [a.nbytes for a in used]))
 
-    def _captures(self, key: tuple[int, ...]) -> bool:
-        """True if to capture now: the second time that these addresses come."""
-        if not self.lowered.fixed or len(self.lowered.actions) < WORTH or self._misses >= HOPELESS:
+    def stayed(self, rest: Sequence[Any]) -> bool:
+        """True if these are states where they were in the last call."""
+        try:
+            return tuple(map(_address, rest)) == self._rest
+        except AttributeError:  # of the host
             return False
-        if key in self._graphs:
-            self._misses = 0
-            return True
-        self._misses += 1
-        if len(self._graphs) >= GRAPHS:
-            del self._graphs[next(iter(self._graphs))]
-        self._graphs[key] = None
-        return False
+
+    def run(self, used: Sequence[Any], turn: Turn | None) -> None:
+        """The same, as it was decided (all ranks do the same)."""
+        if turn is None:
+            self._place([a.address for a in used])
+            return self._interpret()
+        device, stream = self.device, self._streams[0]
+        graph = self._graphs.get(turn.key)
+        if graph is None:
+            own = {k: self.staged(k, used[k].nbytes).address for k in (*turn.into, *turn.back)}
+            self._place([own.get(k, a.address) for k, a in enumerate(used)])
+            while len(self._graphs) >= GRAPHS:
+                del self._graphs[next(iter(self._graphs))]
+            graph = self._graphs[turn.key] = self._capture()
+        for k in turn.into:
+            if used[k].address != self._staged[k].address:
+                device.copy(self._staged[k].address, used[k].address, used[k].nbytes, stream)
+        device.run_graph(graph, stream)
+        for k in turn.back:
+            device.copy(used[k].address, self._staged[k].address, used[k].nbytes, stream)
+
+    def _place(self, addresses: Sequence[int]) -> None:
+        for k, address in enumerate(addresses, self.lowered.first):
+            self.words[k] = address
 
     def _capture(self) -> Graph:
         try:
@@ -127,11 +147,31 @@ class Frame:
                 raise e
 
     def staged(self, k: int, nbytes: int) -> Memory:
-        """Memory for argument ``k`` where it is not on the device, or not where vectors start."""
+        """Memory of the frame for array ``k``: it is not on the device, not where vectors start, or moves."""
         found = self._staged.get(k)
         if found is None or found.nbytes < nbytes:
             found = self._staged[k] = self.device.alloc(max(nbytes, 1))
         return found
+
+    def upload(self, k: int, array: np.ndarray) -> Memory:
+        """Bring argument ``k`` from the host. What is large goes by way of pinned memory, or the host would wait until
+        the device comes to it."""
+        memory, device, stream = self.staged(k, array.nbytes), self.device, self._streams[0]
+        if not PAGEABLE < array.nbytes <= MOST_PINNED:
+            if array.nbytes:
+                device.upload(memory.address, np.ascontiguousarray(array), stream)
+            return memory
+        pieces = self._pinned.setdefault(k, [])
+        if len(pieces) < PIECES:
+            piece, read = device.pinned(array.nbytes), device.event()
+        else:
+            piece, read = pieces.pop(0)
+            device.reach(read)
+        pieces.append((piece, read))
+        np.copyto(piece.view(array.dtype).reshape(array.shape), array)
+        device.upload(memory.address, piece, stream)
+        device.record(read, stream)
+        return memory
 
     def fresh(self, k: int, nbytes: int) -> Lent:
         """Memory for the array that a call makes as its ``k``-th."""

@@ -41,7 +41,7 @@ class Fresh:
 
 @dataclass(frozen=True, eq=False)
 class DeviceLowered:
-    """A plan at given sizes. ``flags``: the slot of the ints that say which checks failed, and what to say of each.
+    """A plan at given sizes. ``given``, ``inputs``: how many arguments there are, and with states. ``flags``: the slot of the ints that say which checks failed, and what to say of each.
 
     ``lanes``: how many streams it uses; ``events``: how many events. ``fixed``: what runs depends on no number that is
     computed, so that it can be captured.
@@ -51,6 +51,8 @@ class DeviceLowered:
     sizes: Mapping[str, int]
     arena: int
     first: int
+    given: int
+    inputs: int
     fresh: tuple[Fresh, ...]
     returned: tuple[tuple[int, tuple[int, ...]], ...]
     updates: tuple[int, ...]
@@ -115,9 +117,10 @@ def lower(plan: Plan, launches: Mapping[Any, Loaded], required: Mapping[Any, Any
     flags = (code.keep(lowering.flags), lowering.failures) if lowering.failures else (-1, [])
     fresh = tuple(Fresh(concrete_shape(t.shape, sizes), t.dtype, output) for t, output in interface.made)
     returned = tuple((k, concrete_shape(shape, sizes)) for k, shape in interface.returned)
-    found = DeviceLowered(code.template(), dict(sizes), max(lowering.top, lowering.most, 1), first, fresh, returned,
-                          tuple(plan.function.updates), lowering.steps, lowering.actions, flags, lanes,
-                          lowering.events, lowering.fixed)
+    roles = [i.role for i in plan.function.inputs]
+    found = DeviceLowered(code.template(), dict(sizes), max(lowering.top, lowering.most, 1), first, roles.count("arg"),
+                          len(roles), fresh, returned, tuple(plan.function.updates), lowering.steps, lowering.actions,
+                          flags, lanes, lowering.events, lowering.fixed)
     return found, laps
 
 

@@ -217,22 +217,31 @@ class CudaProgram:
 
     def run(self, arrays: Sequence[Any], sizes: Sizes, out: Sequence[DeviceArray | None] | None = None,
             cells: Sequence[Any] = ()) -> list[DeviceArray]:
-        """Outputs, then new states, as arrays of the device that may still be being computed.
+        """Outputs as arrays of the device that may still be being computed, then new states, or these in ``cells``.
 
         ``arrays``: arrays of this device, or contiguous ones of the host, which are copied. States are on the device,
         and written in place where the plan says so. ``out[k]``: where to write output k.
         """
         with self.context.lock:
-            found = self._run(self.frame(sizes), arrays, out)
-            replace_arrays(cells, found[len(found) - len(cells) :])
-            return found
+            frame = self.frame(sizes)
+            used = self._used(frame, arrays, out)
+            frame.call(used)
+            if not cells:
+                return self.results(frame, used)
+            if frame.moved:
+                replace_arrays([cells[j] for j, _, _ in frame.moved],
+                               [self._result(used[k], shape) for _, k, shape in frame.moved])
+            return self.results(frame, used, -len(cells))
 
-    def prepare(self, arrays: Sequence[Any], sizes: Sizes) -> tuple[Frame, list[int], list[DeviceArray]]:
-        """Everything that ``run`` does but for giving the device the work: the frame, the addresses to run it with, and
-        what will be in the results."""
+    def prepare(self, arrays: Sequence[Any], sizes: Sizes) -> tuple[Frame, list[DeviceArray]]:
+        """The frame for a call, and all arrays that it is to be run with."""
         with self.context.lock:
-            frame, found = self.frame(sizes), list[int]()
-            return frame, found, self._run(frame, arrays, None, found.extend)
+            frame = self.frame(sizes)
+            return frame, self._used(frame, arrays, None)
+
+    def results(self, frame: Frame, used: Sequence[DeviceArray], end: int | None = None) -> list[DeviceArray]:
+        """Of all arrays of a call those that it returns."""
+        return [self._result(used[k], shape) for k, shape in frame.lowered.returned[:end]]
 
     def timer(self, sizes: Sizes) -> TimedFrame:
         """Frame that runs the plan and times each step of it, and of the bodies in it: one after the other, as the
@@ -242,40 +251,38 @@ class CudaProgram:
         assert laps is not None
         with self.context.lock:
             frame = TimedFrame(lowered, self.context, self.context.device.alloc(lowered.arena), self.constant)
-        frame.laps, frame.run_with = laps, lambda arrays: self._run(frame, arrays)
+        frame.laps, frame.run_with = laps, lambda arrays: frame.call(self._used(frame, arrays, None))
         return frame
 
-    def _run(self, frame: Frame, arrays: Sequence[Any], out: Sequence[DeviceArray | None] | None = None,
-             start: Callable[[list[int]], None] | None = None) -> list[DeviceArray]:
-        where, lowered = self.context, frame.lowered
-        with where.lock:
-            used = []
-            for k, a in enumerate(arrays):
-                used.append(a if type(a) is DeviceArray and not a.address % VECTOR else self._given(frame, k, a))
-            for k, fresh in enumerate(lowered.fresh):
-                array = out[fresh.output] if out is not None and fresh.output is not None else None
-                used.append(self._fresh(frame, k, fresh) if array is None else array)
-            (start or frame.run)([a.address for a in used])
-        found = []
-        for k, shape in lowered.returned:
-            a = used[k]
-            found.append(a if a.shape == shape else DeviceArray(where, a.address, shape, a.dtype, a.owner, a.check))
+    def _used(self, frame: Frame, arrays: Sequence[Any], out: Sequence[DeviceArray | None] | None) -> list[DeviceArray]:
+        """All arrays of a call: the given ones, on the device where vectors may start, and those that it makes."""
+        given = frame.lowered.given
+        rest = arrays[given:]
+        found = [self._placed(frame, k, a) for k, a in enumerate(arrays[:given])]
+        if rest:
+            found += rest if frame.stayed(rest) else [self._placed(frame, k, a) for k, a in enumerate(rest, given)]
+        for k, fresh in enumerate(frame.lowered.fresh):
+            array = out[fresh.output] if out is not None and fresh.output is not None else None
+            found.append(self._fresh(frame, k, fresh) if array is None else array)
         return found
+
+    def _result(self, a: DeviceArray, shape: tuple[int, ...]) -> DeviceArray:
+        return a if a.shape == shape else DeviceArray(self.context, a.address, shape, a.dtype, a.owner, a.check)
 
     def _fresh(self, frame: Frame, k: int, fresh: Fresh) -> DeviceArray:
         lent = frame.fresh(k, fresh.dtype.itemsize * math.prod(fresh.shape))
         return DeviceArray(self.context, lent.memory.address, fresh.shape, fresh.dtype, lent, frame.check)
 
-    def _given(self, frame: Frame, k: int, array: Any) -> DeviceArray:
-        """An argument brought to the device, or to where vectors may start."""
+    def _placed(self, frame: Frame, k: int, array: Any) -> DeviceArray:
+        """An array on the device, where vectors may start."""
         where = self.context
-        if isinstance(array, DeviceArray):
+        if not isinstance(array, DeviceArray):
+            memory = frame.upload(k, array)
+        elif array.address % VECTOR:
             memory = frame.staged(k, array.nbytes)
             where.device.copy(memory.address, array.address, array.nbytes, where.stream)
         else:
-            memory = frame.staged(k, array.nbytes)
-            if array.nbytes:
-                where.device.upload(memory.address, np.ascontiguousarray(array), where.stream)
+            return array
         return DeviceArray(where, memory.address, array.shape, array.dtype, memory)
 
 

@@ -23,7 +23,9 @@ from symc.runtime.cpu.commit import replace_arrays
 from symc.runtime.cuda.arrays import DeviceArray, device_array
 from symc.runtime.cuda.device import Communicator
 from symc.runtime.cuda.devices import Context, context
+from symc.runtime.cuda.frame import Frame
 from symc.runtime.cuda.program import CudaKernelRecord, CudaProgram, Sizes
+from symc.runtime.cuda.replay import Turn
 
 #: Held during a call: devices may be in several groups, and the ranks of two calls must not wait for each other.
 _calls = new_lock()
@@ -189,18 +191,25 @@ class RanksProgram:
         """As ``CudaProgram.run``, with ``parts`` of all arrays, for the sizes of one rank."""
         with _calls:
             ready = [p.prepare([a.parts[rank] for a in arrays], sizes) for rank, p in enumerate(self.programs)]
-            key = tuple(a for _, addresses, _ in ready for a in addresses)
+            turn = self._turn([used for _, used in ready], ready[0][0])
 
             def start(rank: int) -> None:
-                frame, addresses, _ = ready[rank]
+                frame, used = ready[rank]
                 with frame.context.lock:
-                    frame.run(addresses, key)
+                    frame.run(used, turn)
 
             self.group.each(start)
-        found = zip(*(results for _, _, results in ready), strict=True)
+        found = zip(*(p.results(*of) for p, of in zip(self.programs, ready, strict=True)), strict=True)
         results = [RankArrays(self.group, parts, split) for parts, split in zip(found, self._split, strict=True)]
         replace_arrays(cells, results[len(results) - len(cells) :])
         return results
+
+    def _turn(self, used: Sequence[Sequence[DeviceArray]], first: Frame) -> Turn | None:
+        """How all ranks replay a call: they capture the same ones, as reductions are captured by all."""
+        given, inputs = first.lowered.given, first.lowered.inputs
+        places = [tuple(a.address for a in parts) for parts in zip(*used, strict=True)]
+        return first.replays.turn(places[:given] + places[inputs:], tuple(places[given:inputs]),
+                                  lambda: [a.nbytes for a in used[0]])
 
     def timer(self, sizes: Sizes) -> Any:
         """Steps that wait for other devices have no time of their own."""

@@ -39,8 +39,8 @@ class TimedFrame(Frame):
         """Log of the last run of ``times``."""
         return self.laps.events(self.words, CLOCK)
 
-    def _captures(self, key: tuple[int, ...]) -> bool:
-        return False
+    def call(self, used: Sequence[Any]) -> None:
+        self.run(used, None)
 
     def _rare(self, op: int, at: int) -> int:
         if op != Op.LAP:

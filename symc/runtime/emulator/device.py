@@ -159,6 +159,9 @@ class EmulatedDevice:
     def wait(self, stream: Any, event: Any) -> None:
         self.streams.wait(stream, event)
 
+    def reach(self, event: Any) -> None:
+        self.streams.reach(event)
+
     def synchronize(self, stream: Any) -> None:
         self.streams.synchronize(stream)
 

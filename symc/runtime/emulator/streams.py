@@ -204,11 +204,15 @@ class Streams:
 
     def synchronize(self, stream: EmulatedStream) -> None:
         """Run what the stream was given, and what that is after."""
+        self.reach(stream)
+        self.counters.syncs += 1
+
+    def reach(self, what: EmulatedStream | EmulatedEvent) -> None:
+        """Run what an event, or all of a stream, is after."""
         if self.capturing is not None:
             raise EmulationError("CAPTURE", "the host waits for a stream while work is captured")
-        self.counters.syncs += 1
-        join(self._host, stream.clock)
-        self.drain(stream.tail)
+        join(self._host, what.clock or {})
+        self.drain(what.tail)
 
     def drain(self, wanted: Sequence[Pending]) -> None:
         """Run works and all that they are after, in a random order of those that there are."""
