@@ -41,7 +41,8 @@ class Fresh:
 
 @dataclass(frozen=True, eq=False)
 class DeviceLowered:
-    """A plan at given sizes. ``given``, ``inputs``: how many arguments there are, and with states. ``flags``: the slot of the ints that say which checks failed, and what to say of each.
+    """A plan at given sizes. ``given``, ``inputs``: how many arguments there are, and with states. ``flags``: the slot
+    of the ints that say which checks failed, and what to say of each.
 
     ``lanes``: how many streams it uses; ``events``: how many events. ``fixed``: what runs depends on no number that is
     computed, so that it can be captured.
