@@ -6,6 +6,8 @@ Kernels are run by an emulated device, if there is one; else it knows one kernel
 from __future__ import annotations
 
 import ctypes
+import functools
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -100,6 +102,7 @@ class RawKernel:
     def __init__(self, name, known):
         self.name, self.kernel = name, Object()
         state.kernels[self.kernel.ptr] = known
+        weakref.finalize(self, state.kernels.pop, self.kernel.ptr, None).atexit = False
 
     def __setattr__(self, name, value):
         if name == "max_dynamic_shared_size_bytes":
@@ -179,6 +182,8 @@ def graphLaunch(graphExec, stream):
 def launchKernel(f, grid_dim_x, grid_dim_y, grid_dim_z, block_dim_x, block_dim_y, block_dim_z, shared_mem_bytes, stream,
                  kernel_params, extra):
     name = state.kernels[f]
+    if state.captured is not None:
+        state.captured.append(functools.partial(loaded, f, state.kernels))
     if state.emulated is not None:
         grid = grid_dim_x, grid_dim_y, grid_dim_z
         return emulate(name, grid, block_dim_x, shared_mem_bytes, kernel_params)
@@ -196,6 +201,10 @@ def launchKernel(f, grid_dim_x, grid_dim_y, grid_dim_z, block_dim_x, block_dim_y
         x *= 2
 
     do(run)
+
+
+def loaded(kernel, kernels):
+    assert kernel in kernels, "a graph has a kernel that was unloaded"
 
 
 def emulate(kernel, grid, block, shared, kernel_params):

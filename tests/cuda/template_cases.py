@@ -84,13 +84,16 @@ def cases_of(program: str | Function, arrays: Sequence[np.ndarray], template: Te
 
 
 def run(cases: Sequence[Case], device: EmulatedDevice | None = None) -> None:
-    """Run all of them, from one translation unit."""
+    """Run all of them, from one translation unit, in which each text is once."""
     device = device or EmulatedDevice()
-    for k, case in enumerate(cases):
-        case.name = f"kernel{k}"
+    names: dict[str, str] = {}
+    for case in cases:
+        case.name = "kernel"
+        case.name = names.setdefault(case.source.text, f"kernel{len(names)}")
     stream = device.stream()
     sources = [case.source for case in cases]
-    kernels = device.load(unit(sources), [s for source in sources for s in signatures(source)])
+    distinct = {case.name: source for case, source in zip(cases, sources, strict=True)}.values()
+    kernels = device.load(unit([*distinct]), [s for source in distinct for s in signatures(source)])
     for case, source in zip(cases, sources, strict=True):
         with device.measuring() as case.traffic:
             _launch(device, stream, kernels, case, source)

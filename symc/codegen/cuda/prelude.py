@@ -79,48 +79,21 @@ template <class A, class B, class C, class D, class E> SYMC_FUNCTION Five<A, B, 
 """
 
 BITS = r"""
-#ifdef SYMC_EMULATED
-template <class To, class From> SYMC_FUNCTION To same_bits(From x) {
-  To y;
-  __builtin_memcpy(&y, &x, sizeof y);
-  return y;
-}
-SYMC_FUNCTION i64 bits64(f64 x) { return same_bits<i64>(x); }
-SYMC_FUNCTION f64 float64_of(i64 x) { return same_bits<f64>(x); }
-SYMC_FUNCTION i32 bits32(f32 x) { return same_bits<i32>(x); }
-SYMC_FUNCTION f32 float32_of(i32 x) { return same_bits<f32>(x); }
-#else
 SYMC_FUNCTION i64 bits64(f64 x) { return __double_as_longlong(x); }
 SYMC_FUNCTION f64 float64_of(i64 x) { return __longlong_as_double(x); }
 SYMC_FUNCTION i32 bits32(f32 x) { return __float_as_int(x); }
 SYMC_FUNCTION f32 float32_of(i32 x) { return __int_as_float(x); }
-#endif
 
 // Half precision: stored as bits, computed in single.
 SYMC_FUNCTION f32 from_half(u16 h) {
-#ifdef SYMC_EMULATED
-  const u32 sign = u32(h & 0x8000u) << 16, size = h & 0x7fffu;
-  if (size < 0x0400u) return float32_of(i32(u32(bits32(f32(size) * 5.9604644775390625e-08f)) | sign));
-  return float32_of(i32(sign | (size << 13) + (size < 0x7c00u ? 0x38000000u : 0x70000000u)));
-#else
   f32 x;
   asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
   return x;
-#endif
 }
 SYMC_FUNCTION u16 half_of(f32 x) {
-#ifdef SYMC_EMULATED
-  const u32 b = u32(bits32(x)), size = b & 0x7fffffffu;
-  const u16 sign = u16((b >> 16) & 0x8000u);
-  if (size > 0x7f800000u) return u16(sign | 0x7e00u | ((size >> 13) & 0x3ffu));
-  if (size >= 0x477ff000u) return u16(sign | 0x7c00u);
-  if (size < 0x38800000u) return u16(sign | u32(SYMC_LIBM(rintf)(float32_of(i32(size)) * 16777216.0f)));
-  return u16(sign | ((size + 0xc8000fffu + ((size >> 13) & 1u)) >> 13));
-#else
   u16 h;
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
   return h;
-#endif
 }
 // A double is rounded once: first toward zero, with the last bit set where that is inexact.
 SYMC_FUNCTION u16 half_of(f64 x) {
@@ -256,7 +229,7 @@ template <class A, class B> SYMC_FUNCTION A times(A x, B y) {
 // Nan if either is; -0 is less than 0.
 template <class A, class B> SYMC_FUNCTION A maximum(A a, B b_) {
   const A b = A(b_);
-#if !defined(SYMC_EMULATED) && __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800
   if constexpr (is_same<A, f32>) {
     f32 y;
     asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
@@ -269,7 +242,7 @@ template <class A, class B> SYMC_FUNCTION A maximum(A a, B b_) {
 }
 template <class A, class B> SYMC_FUNCTION A minimum(A a, B b_) {
   const A b = A(b_);
-#if !defined(SYMC_EMULATED) && __CUDA_ARCH__ >= 800
+#if __CUDA_ARCH__ >= 800
   if constexpr (is_same<A, f32>) {
     f32 y;
     asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));

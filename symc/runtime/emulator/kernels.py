@@ -16,6 +16,8 @@ MOST_THREADS, WARP, MOST_BLOCKS = 1024, 32, (2**31 - 1, 65535, 65535)
 #: A kernel may be in the namespace of generated text.
 _NAMES = "namespace symc {}\nusing namespace symc;\n"
 _BOUNDS = re.compile(r"__launch_bounds__\s*\(\s*(\d+)[^)]*\)\s*(?:void\s+)?(\w+)\s*\(")
+#: An instruction of PTX, which is a function of native/ptx.h.
+_PTX = re.compile(r'asm\("([\w.]+) %0((?:, %\d)+);" : "=\w"\((\w+)\) : ([^;]*)\);')
 _PARAMETERS = re.compile(r"(\w+)\s*\(([^()]*__restrict__[^()]*)\)")
 
 
@@ -48,6 +50,7 @@ class Module:
     def __init__(self, text: str, signatures: Sequence[Signature], checked: bool, fused: bool):
         self.lines = text.splitlines()
         entries = "".join(f"SYMC_ENTRY({s.name})\n" for s in signatures)
+        text = _PTX.sub(_call, text)
         whole = f'#include "cuda.h"\n#line 1 "kernel.cu"\n{text}\n#line 1 "entries"\n{_NAMES}{entries}'
         self.checked = checked
         self.path = build.kernels(whole, checked, fused)
@@ -91,6 +94,12 @@ class Module:
             if line:
                 found.append(Location(line, self.lines[line - 1].strip() if line <= len(self.lines) else ""))
         return found
+
+
+def _call(ptx: re.Match[str]) -> str:
+    """The call that stands for an instruction of PTX."""
+    operands = re.findall(r"[(](.*?)[)]", ptx[4])
+    return f"{ptx[3]} = ptx_{ptx[1].replace('.', '_')}({', '.join(operands)});"
 
 
 class Arguments:

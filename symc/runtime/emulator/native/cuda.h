@@ -4,8 +4,10 @@
 // One thread runs at a time, on one thread of the operating system. SYMC_CHECKED: each access calls the runtime.
 #pragma once
 #include "machine.h"
+#include "ptx.h"
 
 #define SYMC_EMULATED 1
+#define __CUDA_ARCH__ 900
 #define __global__
 #define __device__
 #define __host__
