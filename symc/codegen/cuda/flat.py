@@ -31,6 +31,8 @@ from symc.ir.ops.kernel import projection
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value
 
+#: A kernel that moves more bytes than this has so many threads at least, if it has elements for them.
+LARGE, THREADS = 2**20, 2**14
 #: From so many elements on a thread computes two vectors, or four elements, whose reads are on their way together.
 MANY = 2**20
 
@@ -73,9 +75,12 @@ class Flat(Variants):
         return rows and v.operands[-1] is self.index[-1] and v.operands[0].shape[-1] == self.shape[-1]
 
     def choose(self, number: Callable[[Size], int]) -> str:
-        single = any(number(p.inner) % self.vector for p in self.kernel.parts if p.count > 1)
+        n = number(product(self.shape))
+        moved = n * sum(v.dtype.itemsize for v in (*self.whole, *self.region.results))
+        single = any(number(p.inner) % self.vector for p in self.kernel.parts if p.count > 1) or (
+            THREADS <= n < THREADS * self.vector and moved > LARGE)
         rows = not single and len(self.shape) > 1 and self.vector > 1 and number(self.shape[-1]) % self.vector == 0
-        many = not self.heavy and number(product(self.shape)) >= MANY
+        many = not self.heavy and n >= MANY
         words = ("single", single), ("rows", rows), ("many", many)
         return self.chosen("_".join(word for word, on in words if on), number)
 

@@ -29,14 +29,16 @@ FEW, ENOUGH = 16, 2**15
 _ATOMIC = {"add": "atomicAdd", "maximum": "atomicMax", "minimum": "atomicMin", "and": "atomicAnd", "or": "atomicOr"}
 #: Blocks that own rows, at most; numbers that a thread looks at before what was found is used.
 BLOCKS, LOOKS = 1024, 4
-#: Elements of a result of which blocks have copies, at most; of all copies; and numbers that are worth a copy.
-SMALL, COPIES, PART = 2**15, 2**22, 1024
+#: Elements of a result of which blocks have copies, at most (64 of them, so that there are threads); of all copies; and
+#: numbers that are worth a copy.
+SMALL, COPIES, PART = 2**18, 2**24, 1024
 
 
 def scatter(kernel: Kernel) -> Scatter | None:
     """The variants of a kernel that updates results; None for another."""
     nest = nest_of(kernel) if kernel.loops.starts and not kernel.is_complex else None
-    return None if nest is None else Scatter(kernel, nest)
+    found = None if nest is None else Scatter(kernel, nest)
+    return None if found is None or found.is_joint else found
 
 
 class Scatter(Variants):
@@ -45,19 +47,28 @@ class Scatter(Variants):
         self.atomic = not nest.elements and all(
             p.kind in _ATOMIC and p.value.dtype.kind in "iu" and p.value.dtype.itemsize >= 4 for p in nest.stores)
 
+    @property
+    def is_joint(self) -> bool:
+        """True if it has several results of which each alone would have blocks that own its rows."""
+        threads = product(n for a, n in enumerate(self.nest.space) if a in self.nest.apart)
+        many = isinstance(threads, int) and threads >= ENOUGH
+        return len(self.nest.stores) > 1 and self.nest.owned and not self.atomic and not many
+
     def choose(self, number: Callable[[Size], int]) -> str:
         nest = self.nest
         steps = number(product(n for a, n in enumerate(nest.space) if a not in nest.apart))
         threads = number(product(n for a, n in enumerate(nest.space) if a in nest.apart))
         if self.atomic and steps > 1:
             return self.chosen("atomic", number)
-        if not nest.owned or steps <= FEW or threads >= ENOUGH:
+        if not nest.owned or len(nest.stores) > 1 or steps <= FEW or threads >= ENOUGH:
             return self.chosen("apart", number)
         width = min(BLOCK, power(max(1, number(product(nest.space[nest.rows :])))))
         (store,) = nest.stores
-        folds = store.kind != "set" and number(product(store.shape)) <= SMALL
-        numbers = number(product(nest.space[: nest.rows]))
-        return self.chosen(f"{'split' if folds and numbers >= 4 * PART else 'owned'}_{width}", number)
+        elements, numbers = number(product(store.shape)), number(product(nest.space[: nest.rows]))
+        looked = numbers * min(BLOCKS, number(product(store.shape[: nest.picked])))
+        folds = store.kind != "set" and 0 < elements <= SMALL and numbers >= 4 * PART
+        split = folds and min(BLOCKS, COPIES // elements, numbers // PART) * elements < looked
+        return self.chosen(f"{'split' if split else 'owned'}_{width}", number)
 
     def write(self, words: Sequence[str], name: str) -> Text:
         return _Text(self, words).source(name)

@@ -124,7 +124,7 @@ def _nest(levels: list[Value], space: tuple[Size, ...], stores: list[Store], ele
             place[-1 - tail].axis == len(space) - 1 - tail and shape[-1 - tail] == space[-1 - tail]):
         tail += 1
     rows, picked = len(space) - tail, len(place) - tail
-    owned = len(stores) == 1 and rows > 0 and picked > 0 and all(a < rows for f in place[:picked] for a in f.axes)
+    owned = rows > 0 and picked > 0 and all(a < rows for f in place[:picked] for a in f.axes)
     terms = tuple(f.terms for f in place)
     return Nest(tuple(levels), space, tuple(stores), elements, apart, rows, picked, owned, terms)
 
