@@ -20,6 +20,7 @@ from symc.runtime.cuda.actions import (
     Action,
     CollectiveAction,
     CopyAction,
+    FactorizationAction,
     FillAction,
     LaunchAction,
     ProductAction,
@@ -36,6 +37,8 @@ from symc.tools.profiling.tables import Column, duration, number, table
 #: multiprocessors; and of products, by how they are computed.
 BANDWIDTH, ARITHMETIC = 4.3e12, 132 * 128 * 1.7e9
 PRODUCTS = {"highest": 50e12, "tf32": 380e12, "bf16": 770e12, "float16": 770e12, "float64": 55e12}
+#: Operations a second of a factorization by cuSOLVER (eigenvalues of 1,024 rows in 20 ms).
+SOLVER = 5e11
 #: Seconds of a launch in a graph; of a read from memory; of an operation that waits for the one before; bytes that a
 #: thread has on their way at once.
 LAUNCH, LATENCY, STEP, ON_THE_WAY = 1.5e-6, 0.8e-6, 2.5e-9, 32
@@ -235,6 +238,12 @@ def _other(a: Action, runs: int) -> Launch:
         least = LAUNCH + max(nbytes / BANDWIDTH, 2 * p.batch * p.m * p.n * p.k / _rate(p))
         return Launch(f"{p.batch} x {p.m} x {p.n} x {p.k}", "product", -1, runs, nothing, 0, nbytes * runs,
                       nbytes * runs, 0, None, None, {}, least * runs, least * runs, (), "")
+    if isinstance(a, FactorizationAction):
+        f = a.factorization
+        work, nbytes = f.batch * f.n**2 * f.m * (9 if f.kind == "eigh" else 25), runs * f.batch * sum(f.nbytes)
+        seconds, least = (runs * (LAUNCH + work / rate) for rate in (SOLVER, PRODUCTS["highest"]))
+        return Launch(f"{f.kind} {f.batch} x {f.m} x {f.n}", "solver", -1, runs, nothing, 0, nbytes, nbytes, 0, None,
+                      None, {}, seconds, least, (), "")
     kind, nbytes = "copy", 0
     if isinstance(a, CopyAction):
         nbytes = 2 * a.nbytes

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.runtime.cuda import cupy_device
+from symc.runtime.cuda import cupy_device, cusolver
 from symc.runtime.cuda.devices import context, devices_from
 from tests.cuda.fake_driver import faked, reason
 
@@ -50,6 +50,24 @@ def test_training_is_a_graph():
     counters = context("cuda").device.counters
     assert counters.graph_launches >= 10 and counters.launches > counters.graph_launches
     assert abs(losses[0] - np.mean((np.tanh(data @ np.full((10, 5), 0.1)) - 0.5) ** 2)) < 1e-3
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_eigenvalues_and_singular_values_by_cusolver(dtype):
+    rng = np.random.default_rng(0)
+    a = (rng.normal(size=(2, 5, 5)) + (1j * rng.normal(size=(2, 5, 5)) if dtype[0] == "c" else 0)).astype(dtype)
+    x = sc.input("x", dtype, (2, 5, 5))
+    h = x + np.conj(x.swapaxes(1, 2))
+    f = sc.compile([*np.linalg.eigh(h), *np.linalg.svd(x[:, :, :3]), *np.linalg.eig(x), np.linalg.eigvalsh(h)], [x],
+                   device="cuda")
+    w, v, u, s, vt, e, r, alone = (y.numpy() for y in f(a))
+    eps = 200 * np.finfo(a.dtype).eps
+    np.testing.assert_allclose(v * w[:, None] @ np.conj(v.swapaxes(1, 2)), a + np.conj(a.swapaxes(1, 2)), atol=eps)
+    np.testing.assert_allclose(u[:, :, :3] * s[:, None] @ vt, a[:, :, :3], atol=eps)
+    np.testing.assert_allclose(a @ r, r * e[:, None], atol=eps)
+    np.testing.assert_allclose(alone, w, atol=eps)
+    asked = cusolver.library(13).asked
+    assert [asked.count(n) for n in ("XsyevBatched", "Xgesvd", "Xgeev")] == [1, 2, 2], "eigvalsh is part of eigh"
 
 
 def test_indices_are_checked_and_arrays_shared():

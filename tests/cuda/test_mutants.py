@@ -165,7 +165,7 @@ def test_scratch_that_two_lanes_share(monkeypatch):
 
     call()
     monkeypatch.setattr(DevicePlanLowering, "several_lanes", property(lambda self: False, lambda self, value: None))
-    with pytest.raises(EmulationError, match="nothing orders|no event"):
+    with pytest.raises(EmulationError, match=r"nothing orders|no event"):
         call()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from symc.codegen.cuda import exponential_text, fourier_text, matrix_text, schur_text, vector_text
+from symc.codegen.cuda import exponential_text, fourier_text, matrix_text, vector_text
 from symc.codegen.cuda.prelude import END, PRELUDE
 from symc.codegen.cuda.source import WARP
 from symc.ir.types import DTYPE_NAMES
@@ -24,12 +24,8 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "lu_solve": (matrix_text.ROWS_IN_ORDER, *_SOLVE),
     "expm": (exponential_text.EXPONENTIAL, matrix_text.ROWS_IN_ORDER, *_LU),
     "qr": (*_QR, matrix_text.PART),
-    "eigh": (vector_text.ROTATIONS, vector_text.EIGEN),
-    "eigvalsh": (vector_text.ROTATIONS, vector_text.EIGEN),
-    "eig": (vector_text.ROTATIONS, schur_text.SCHUR),
-    "eigvals": (vector_text.ROTATIONS, schur_text.SCHUR),
-    "svd": (vector_text.ROTATIONS, vector_text.SINGULAR, *_QR, vector_text.SIGNS),
-    "svdvals": (vector_text.ROTATIONS, vector_text.SINGULAR),
+    "svd": (vector_text.TURNED, matrix_text.UNIT),
+    **dict.fromkeys(("eigh", "eigvalsh", "eig", "eigvals", "svdvals"), (vector_text.TURNED,)),
     **dict.fromkeys(("fft", "rfft", "irfft"), (fourier_text.FOURIER,)),
 }
 #: The real types of the dtypes that there are kernels for, and the distance from 1 to the next number.

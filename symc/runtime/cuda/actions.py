@@ -9,7 +9,7 @@ import numpy as np
 from symc.codegen.cuda.source import CudaSource
 from symc.errors import IndexingError, SymcError
 from symc.ir.record import dataclass
-from symc.runtime.cuda.device import Kernel, Product
+from symc.runtime.cuda.device import Factorization, Kernel, Product
 
 #: Memory that an action touches: the slot of its address, and bytes.
 Touched = tuple[int, int]
@@ -49,6 +49,15 @@ class ProductAction:
     a: int
     b: int
     c: int
+    lane: int = 0
+
+
+@dataclass(frozen=True)
+class FactorizationAction:
+    """A factorization of what is at the addresses in some slots."""
+
+    factorization: Factorization
+    slots: tuple[int, ...]
     lane: int = 0
 
 
@@ -99,7 +108,8 @@ class WaitAction:
     lane: int
 
 
-Action = LaunchAction | ProductAction | CopyAction | CollectiveAction | FillAction | RecordAction | WaitAction
+Action = (LaunchAction | ProductAction | FactorizationAction | CopyAction | CollectiveAction | FillAction | RecordAction
+          | WaitAction)
 
 
 @dataclass(frozen=True)
@@ -115,5 +125,17 @@ class Failure:
         return self.kind(self.what, where=self.lines, help=self.help)
 
 
-__all__ = ["Action", "CollectiveAction", "CopyAction", "Failure", "FillAction", "LaunchAction", "Origin",
-           "ProductAction", "RecordAction", "Touched", "WaitAction"]
+__all__ = [
+    "Action",
+    "CollectiveAction",
+    "CopyAction",
+    "FactorizationAction",
+    "Failure",
+    "FillAction",
+    "LaunchAction",
+    "Origin",
+    "ProductAction",
+    "RecordAction",
+    "Touched",
+    "WaitAction",
+]

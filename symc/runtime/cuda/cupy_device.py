@@ -25,9 +25,9 @@ import numpy as np
 
 from symc.errors import InputError, InternalError, missing_package
 from symc.ir.record import dataclass
-from symc.runtime.cuda import cublas, nccl, nvrtc
+from symc.runtime.cuda import cublas, cusolver, nccl, nvrtc
 from symc.runtime.cuda.cubin import Cubin
-from symc.runtime.cuda.device import Counters, Product, Properties, Resources, Signature, Span
+from symc.runtime.cuda.device import Counters, Factorization, Product, Properties, Resources, Signature, Span
 
 #: Versions of CuPy that have what is used.
 OLDEST = 14
@@ -84,13 +84,14 @@ class CupyKernel:
 
 
 class CupyStream:
-    """``blas``: cuBLAS on this stream, once it was needed."""
+    """``blas``, ``solver``: cuBLAS and cuSOLVER on this stream, once they were needed."""
 
-    __slots__ = ("blas", "handle", "stream")
+    __slots__ = ("blas", "handle", "solver", "stream")
 
     def __init__(self, stream: Any):
         self.stream, self.handle = stream, stream.ptr
         self.blas: cublas.Handle | None = None
+        self.solver: cusolver.Handle | None = None
 
 
 class CupyEvent:
@@ -280,6 +281,18 @@ class CupyDevice:
                 stream.blas = cublas.Handle(cublas.library(self._major), stream.handle, memory.ptr, memory)
             stream.blas.product(p, a, b, c)
         self._count("library_calls")
+
+    def factorize(self, f: Factorization, addresses: Sequence[int], stream: Any) -> None:
+        self._refuse("a factorization by cuSOLVER")
+        with self._here:
+            if stream.solver is None:
+                stream.solver = cusolver.Handle(cusolver.library(self._major), stream.handle, self._kept)
+            stream.solver.factorize(f, tuple(addresses))
+        self._count("library_calls")
+
+    def _kept(self, nbytes: int) -> tuple[int, object]:
+        memory = self._allocate(nbytes)
+        return memory.ptr, memory
 
     # -- order
 

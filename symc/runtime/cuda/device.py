@@ -6,6 +6,7 @@ here knows of arrays, plans or kernels of symc: who launches says what is read a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -125,6 +126,40 @@ class Product:
     conj_b: bool = False
 
 
+@dataclass(frozen=True)
+class Factorization:
+    """A factorization as cuSOLVER has it, of ``batch`` matrices of m rows and n columns, stored by columns, one after
+    another. "eigh": ascending real eigenvalues of the hermitian matrix of which a triangle (``lower``) is given; the
+    vectors come to where it is. "eig": of any complex square matrix. "svd": of m >= n; ``full``: all vectors of the
+    longer side. What is in the matrices afterwards is not said else."""
+
+    kind: str
+    m: int
+    n: int
+    batch: int
+    dtype: np.dtype
+    vectors: bool
+    lower: bool = True
+    full: bool = False
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Of the values, and of vectors that have a place of their own."""
+        m, n = self.m, self.n
+        if not self.vectors or self.kind == "eigh":
+            return ((n,),)
+        return ((n,), (n, n)) if self.kind == "eig" else ((n,), (m, m if self.full else n), (n, n))
+
+    @property
+    def nbytes(self) -> tuple[int, ...]:
+        """Bytes from one matrix to the next: of the matrices, values, vectors, and of the numbers that say whether it
+        went well (ints; 0 if it did)."""
+        size = self.dtype.itemsize
+        values, *vectors = (math.prod(s) for s in self.shapes)
+        real = self.dtype.kind == "c" and self.kind != "eig"
+        return (self.m * self.n * size, values * size // (1 + real), *(x * size for x in vectors), 4)
+
+
 class Device(Protocol):
     """A device that runs kernels. Everything may be called from one thread at a time."""
 
@@ -174,6 +209,10 @@ class Device(Protocol):
 
     def product(self, p: Product, a: int, b: int, c: int, stream: Stream) -> None:
         """A product of matrices (cuBLAS, or what stands for it)."""
+
+    def factorize(self, f: Factorization, addresses: Sequence[int], stream: Stream) -> None:
+        """Eigenvalues or singular values (cuSOLVER, or what stands for it): matrices, values, vectors and ints are at
+        these addresses. It cannot be captured: the host may wait."""
 
     # -- order
 
@@ -242,5 +281,5 @@ def check_signature(kernel: str, declared: Sequence[int], found: Sequence[int]) 
     return f"{kernel} takes parameters of {list(found)} bytes, and was declared with {list(declared)}"
 
 
-__all__ = ["ALIGN", "Communicator", "Counters", "Device", "Event", "Graph", "Kernel", "Memory", "Product",
+__all__ = ["ALIGN", "Communicator", "Counters", "Device", "Event", "Factorization", "Graph", "Kernel", "Memory", "Product",
            "Properties", "Resources", "Signature", "Span", "Stream", "check_signature"]

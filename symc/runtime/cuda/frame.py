@@ -18,6 +18,7 @@ from symc.runtime.cuda.actions import (
     Action,
     CollectiveAction,
     CopyAction,
+    FactorizationAction,
     FillAction,
     LaunchAction,
     ProductAction,
@@ -208,6 +209,9 @@ class Frame:
         if isinstance(action, ProductAction):
             p, a, b, c = action.product, action.a, action.b, action.c
             return lambda: device.product(p, words[a], words[b], words[c], stream)
+        if isinstance(action, FactorizationAction):
+            f, slots = action.factorization, action.slots
+            return lambda: device.factorize(f, [words[s] for s in slots], stream)
         if isinstance(action, CopyAction):
             to, source, nbytes = action.to, action.source, action.nbytes
             return lambda: self._copy(to, source, nbytes, stream)

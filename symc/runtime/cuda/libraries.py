@@ -23,18 +23,18 @@ TOOLKITS = ("CUDA_HOME", "CUDA_PATH")
 @dataclass(frozen=True)
 class Library:
     """One of NVIDIA's libraries. ``name``: of its file ("nvrtc"); ``what``: its name and what it does; ``packages``:
-    those to install, for each major version of CUDA; ``folder``: of its wheel for CUDA 12; ``versioned``: whether its
-    file's version is that of CUDA."""
+    those to install, for each major version of CUDA; ``folder``: of its wheel for CUDA 12; ``ahead``: how far
+    its file's version is ahead of that of CUDA; None: it has its own."""
 
     name: str
     what: str
     packages: tuple[tuple[int, str], ...]
     folder: str
-    versioned: bool = True
+    ahead: int | None = 0
 
     def files(self, major: int) -> Iterator[str]:
         """The paths where it is, the better first."""
-        ending = f".so.{major}" if self.versioned else ".so.*"
+        ending = ".so.*" if self.ahead is None else f".so.{major + self.ahead}"
         for place in folders(major, self.folder):
             yield from sorted(glob.glob(os.path.join(glob.escape(place), f"lib{self.name}{ending}")))
 
@@ -43,8 +43,10 @@ NVRTC = Library("nvrtc", "NVRTC, which compiles kernels,",
                 ((13, "nvidia-cuda-nvrtc>=13,<14"), (12, "nvidia-cuda-nvrtc-cu12")), "cuda_nvrtc")
 CUBLAS = Library("cublas", "cuBLAS, which multiplies matrices,",
                  ((13, "nvidia-cublas>=13,<14"), (12, "nvidia-cublas-cu12")), "cublas")
+CUSOLVER = Library("cusolver", "cuSOLVER, which finds eigenvalues and singular values,",
+                   ((13, "nvidia-cusolver>=12,<13"), (12, "nvidia-cusolver-cu12")), "cusolver", ahead=-1)
 NCCL = Library("nccl", "NCCL, by which GPUs talk to each other,",
-               ((13, "nvidia-nccl-cu13"), (12, "nvidia-nccl-cu12")), "nccl", versioned=False)
+               ((13, "nvidia-nccl-cu13"), (12, "nvidia-nccl-cu12")), "nccl", ahead=None)
 
 
 def folders(major: int, own: str) -> Iterator[str]:
@@ -72,7 +74,7 @@ def load(library: Library, majors: Sequence[int] = MAJORS, beside: Sequence[str]
             except OSError as e:
                 reasons.append(f"{path}: {e}")
     for major in majors:
-        name = f"lib{library.name}.so.{major if library.versioned else 2}"
+        name = f"lib{library.name}.so.{2 if library.ahead is None else major + library.ahead}"
         try:
             return ctypes.CDLL(name), name
         except OSError:

@@ -155,11 +155,6 @@ class Emitter:
         self.launch("matrix_unit", (-(-total // 256), 1), [to, rows, columns, total], [to])
 
 
-def state_of(e: Emitter) -> Array:
-    """Room for what kernels that iterate know of each matrix between launches."""
-    return e.scratch(e.count, 2 * e.real.itemsize + 8)
-
-
 def strips(n: int) -> list[tuple[int, int]]:
     """Starts of strips of ``WIDTH``, and the width of each."""
     return [(k, min(WIDTH, n - k)) for k in range(0, n, WIDTH)]

@@ -1,9 +1,9 @@
 """Linear algebra and Fourier transforms on a device: what a value of a plan becomes at given sizes.
 
-Blocks of ``WIDTH`` rows or columns are done by kernels of our own, the rest is products of matrices (cuBLAS): so that
-everything is an action of the plan as any other, without the host, in a graph, the same on every device, and what the
-emulated device proves is what runs. (cuSOLVER's eigenvalues and singular values wait for the host and cannot be
-captured.) Arrays are taken as they lie, by rows. What has no result raises a flag, as a check in a kernel does.
+Of Cholesky, LU, QR and triangular systems blocks of ``WIDTH`` rows or columns are done by kernels of our own, the rest
+is products of matrices (cuBLAS): everything is an action of the plan as any other, without the host, in a graph.
+Eigenvalues and singular values are cuSOLVER's; it may wait for the host, so a plan with them is not captured. Arrays
+are taken as they lie, by rows. What has no result raises a flag, as a check in a kernel does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from symc.codegen.cuda.matrices import PARTS, REALS, entries_of, text_of
 from symc.ir.plan import Plan
 from symc.ir.value import Value
-from symc.runtime.cuda import exponential, factor, fourier, schur, spectral
+from symc.runtime.cuda import exponential, factor, fourier, spectral
 from symc.runtime.cuda.device import Kernel, Signature
 from symc.runtime.cuda.lowering import DeviceLowering
 from symc.runtime.cuda.matrices import Emitter, Recipe
@@ -21,8 +21,7 @@ from symc.runtime.cuda.matrices import Emitter, Recipe
 
 def recipes() -> Mapping[str, Recipe]:
     """Recipes of the ops."""
-    return {**factor.RECIPES, **exponential.RECIPES, **spectral.RECIPES, **schur.RECIPES,
-            **fourier.RECIPES}
+    return {**factor.RECIPES, **exponential.RECIPES, **spectral.RECIPES, **fourier.RECIPES}
 
 
 def is_solved(v: Value) -> bool:

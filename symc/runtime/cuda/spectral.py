@@ -1,18 +1,14 @@
-"""QR, eigenvalues and singular values on a device."""
+"""QR on a device; eigenvalues and singular values by cuSOLVER, which wants matrices by columns."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+import numpy as np
 
 from symc.codegen.cuda.matrix_text import WIDTH
-from symc.runtime.cpu.executor import Op
-from symc.runtime.cuda.matrices import Array, At, Emitter, Matrices, Recipe, state_of, strips, threads_for
-
-#: Of matrices up to this size one block of threads does all rounds of rotations.
-SMALL = 128
-#: After how many sweeps it is said that there is no end: of small matrices, where less costs nothing, and of others.
-LONGEST, SWEEPS = 40, 16
+from symc.ir.types import complex_dtype
+from symc.runtime.cuda.actions import FactorizationAction
+from symc.runtime.cuda.device import Factorization
+from symc.runtime.cuda.matrices import Array, Emitter, Matrices, Recipe, strips, threads_for
 
 
 def _reflected(e: Emitter, a: Array, m: int, n: int) -> tuple[Array, Array]:
@@ -71,86 +67,73 @@ def _qr(e: Emitter) -> None:
     e.part(r, a, e.shapes[2][-2], n, m * n, False)
 
 
-def _rounds(e: Emitter, n: int, check: Callable[[], None], each: Callable[[int], None]) -> None:
-    """All sweeps of a large matrix, a launch or two for each round. ``each`` is given the slot of the round's number.
-    When a check has found that no more is needed, the launches that are left return at once."""
-    rounds = n + n % 2 - 1
-    number, code = e.lowering.code.slot(), e.lowering.code
-    with e.lowering.repeat(SWEEPS):
-        check()
-        code.emit(Op.SET, number, 0)
-        with e.lowering.repeat(rounds):
-            each(number)
-            code.emit(Op.MOVE, number, number, 1)
-    check()
+def _factorized(e: Emitter, f: Factorization, a: Array, values: Array, *vectors: Array) -> None:
+    """Call the library, and raise the flag of what has no end."""
+    info = e.scratch(e.count, 4)
+    slots = tuple(x.slot for x in (a, values, *vectors, info))
+    e.lowering.do(FactorizationAction(f, slots, e.lowering.lane))
+    e.lowering.fixed = False
+    reals = values.nbytes // e.real.itemsize
+    e.launch("matrix_found", (-(-reals // 256), 1), [info, values, e.count, reals], [])
+
+
+def _turned(e: Emitter, to: Array, source: Array, rows: int, columns: int, conjugated: bool = False,
+            name: str = "matrix_turned") -> None:
+    """Write matrices by the other axis."""
+    total = e.count * rows * columns
+    e.launch(name, (-(-total // 256), 1), [source, to, rows, columns, total, conjugated], [to])
 
 
 def _eigh(e: Emitter) -> None:
-    vectors = e.value.op.name == "eigh"
-    n = e.shapes[0][-1]
+    """What is stored by rows is the transpose, so the conjugate, and has the other triangle."""
+    n, vectors = e.shapes[0][-1], e.value.op.name == "eigh"
     if not n:
         return
-    work, turns, state = e.scratch(e.count * 2 * n * n), e.scratch(e.count * 5 * ((n + 1) // 2)), state_of(e)
-    w, v = (*e.results, e.results[0])[:2]
-    one, threads = (e.count, 1), threads_for(16 * n)
-    e.launch("eigen_start", one, [e.operands[0], work, state, n, e.value.attrs["lower"], vectors], [work, state],
-             threads)
-    if n <= SMALL:
-        e.launch("eigen_sweeps", one, [work, turns, state, n, vectors, LONGEST], [work, turns, state], threads)
-    else:
-        def each(number: int) -> None:
-            round_ = At(number)
-            e.launch("eigen_round_rows", (e.count, -(-n // 8)), [work, turns, state, n, vectors, round_], [work, turns])
-            e.launch("eigen_round_columns", (e.count, -(-n // 4)), [work, turns, state, n, round_], [work])
+    a = e.scratch(e.count * n * n)
+    e.copy(a, e.operands[0])
+    f = Factorization("eigh", n, n, e.count, e.dtype, vectors, lower=not e.value.attrs["lower"])
+    _factorized(e, f, a, e.results[0])
+    if vectors:
+        _turned(e, e.results[1], a, n, n, True)
 
-        _rounds(e, n, lambda: e.launch("eigen_check", one, [work, state, n], [state]), each)
-    e.launch("eigen_end", one, [work, state, w, v, n, vectors], [w, v], threads)
+
+def _eig(e: Emitter) -> None:
+    n, vectors = e.shapes[0][-1], e.value.op.name == "eig"
+    if not n:
+        return
+    dtype = np.dtype(complex_dtype(e.dtype))
+    a, x = (e.scratch(e.count * n * n, dtype.itemsize) for _ in range(2))
+    _turned(e, a, e.operands[0], n, n, name="matrix_turned_complex")
+    f = Factorization("eig", n, n, e.count, dtype, vectors)
+    _factorized(e, f, a, e.results[0], *[x] * vectors)
+    if vectors:
+        _turned(e, e.results[1], x, n, n, name="complex_turned")
 
 
 def _svd(e: Emitter) -> None:
-    """The vectors of the longer side are made orthogonal once more by QR, which is also where those come from that no
-    singular value (or one that is 0) belongs to."""
+    """Of a wide matrix the transpose is stored by columns, and its vectors, exchanged, by rows."""
     vectors = e.value.op.name == "svd"
     *_, m, n = e.shapes[0]
-    k, length = min(m, n), max(m, n)
     u, s, vt = e.results if vectors else (e.results[0],) * 3
-    if not k:
+    if not min(m, n):
         if vectors:
             e.unit(u, m, e.shapes[1][-1])
             e.unit(vt, e.shapes[3][-2], n)
         return
-    longer, shorter = (e.scratch(e.count * length * k), vt if m >= n else u) if vectors else (s, s)
-    _rotated(e, s, longer, shorter, vectors)
-    if vectors:
-        out, shape = (u, e.shapes[1]) if m >= n else (vt, e.shapes[3])
-        columns = length if e.value.attrs["full"] else k
-        v, tri = _reflected(e, longer, length, k)
-        q = e.scratch(e.count * length * columns)
-        _orthogonal(e, q, v, tri, length, k, columns)
-        total = math.prod(shape)
-        e.launch("columns_signed", (-(-total // 256), 1), [q, longer, out, length, columns, k, total, m < n], [out])
+    a = e.scratch(e.count * m * n)
+    f = Factorization("svd", max(m, n), min(m, n), e.count, e.dtype, vectors, full=vectors and e.value.attrs["full"])
+    if m <= n:
+        e.copy(a, e.operands[0])
+        return _factorized(e, f, a, s, *[vt, u] * vectors)
+    _turned(e, a, e.operands[0], m, n)
+    if not vectors:
+        return _factorized(e, f, a, s)
+    columns = e.shapes[1][-1]
+    left, right = e.scratch(e.count * m * columns), e.scratch(e.count * n * n)
+    _factorized(e, f, a, s, left, right)
+    _turned(e, u, left, columns, m)
+    _turned(e, vt, right, n, n)
 
 
-def _rotated(e: Emitter, s: Array, longer: Array, shorter: Array, vectors: bool) -> None:
-    """Singular values, and the vectors of both sides."""
-    *_, m, n = e.shapes[0]
-    k, length = min(m, n), max(m, n)
-    work, norms, state = e.scratch(e.count * k * (length + k)), e.scratch(e.count * k, e.real.itemsize), state_of(e)
-    one, threads = (e.count, 1), threads_for(16 * k)
-    e.launch("singular_start", one, [e.operands[0], work, state, m, n, vectors], [work, state], threads)
-    if k <= SMALL:
-        e.launch("singular_sweeps", one, [work, state, k, length, vectors, LONGEST], [work, state], threads)
-    else:
-        # The first check finds that something has moved.
-        e.launch("singular_check", (-(-e.count // 32), 1), [state, e.count, 1], [state])
-
-        def each(number: int) -> None:
-            e.launch("singular_round", (e.count, -(-k // 8)), [work, state, k, length, vectors, At(number)],
-                     [work, state])
-
-        _rounds(e, k, lambda: e.launch("singular_check", (-(-e.count // 32), 1), [state, e.count, 0], [state]), each)
-    e.launch("singular_end", one, [work, state, norms, s, longer, shorter, k, length, vectors, m >= n],
-             [norms, s, longer, shorter], threads)
-
-
-RECIPES: dict[str, Recipe] = {"qr": _qr, "eigh": _eigh, "eigvalsh": _eigh, "svd": _svd, "svdvals": _svd}
+RECIPES: dict[str, Recipe] = {"qr": _qr, "eigh": _eigh, "eigvalsh": _eigh, "eig": _eig, "eigvals": _eig, "svd": _svd,
+                              "svdvals": _svd}

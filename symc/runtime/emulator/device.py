@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from symc.runtime.cuda.device import Communicator, Counters, Kernel, Product, Properties, Signature, Span
+from symc.runtime.cuda.device import Communicator, Counters, Factorization, Kernel, Product, Properties, Signature, Span
 from symc.runtime.emulator import kernels, native
 from symc.runtime.emulator.emulated_cublas import ProductCall
+from symc.runtime.emulator.emulated_cusolver import FactorizationCall
 from symc.runtime.emulator.errors import EmulationError
 from symc.runtime.emulator.kernels import Arguments, LaunchShape, Module
 from symc.runtime.emulator.memory import EmulatedMemory, Heap, PinnedMemory, host_bytes
@@ -143,6 +144,12 @@ class EmulatedDevice:
     def product(self, p: Product, a: int, b: int, c: int, stream: Any) -> None:
         call = ProductCall(p, a, b, c)
         self.streams.submit(stream, Work("a product", lambda: call.run(self.heap), call.reads, call.writes,
+                                          ("library_calls", 1)))
+
+    def factorize(self, f: Factorization, addresses: Sequence[int], stream: Any) -> None:
+        self.streams.forbid_in_capture("cuSOLVER is called")
+        call = FactorizationCall(f, addresses)
+        self.streams.submit(stream, Work("a factorization", lambda: call.run(self.heap), call.reads, call.writes,
                                           ("library_calls", 1)))
 
     # -- order
