@@ -7,7 +7,8 @@ Python numbers (those promote as such).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +32,9 @@ from symc.tensors.pytree import flatten, unflatten
 from symc.tensors.state import concrete, converted
 from symc.tensors.tensor import Tensor
 from symc.tensors.tracing import Question, Trace
+
+if TYPE_CHECKING:
+    from symc.driver.push import PushedCall
 
 
 class Identities(list):
@@ -124,6 +128,22 @@ class Specializing(Shown):
                 help="call it once",
             )
         return getattr(self._last, name)
+
+    def compiled_for(self, /, *args: Any, **kwargs: Any) -> tuple[CompiledFunction, list[np.ndarray]]:
+        """The function that is compiled for arguments like these, and those of them that are data, in its order."""
+        raise NotImplementedError
+
+    def push(self, /, *args: Any, **kwargs: Any) -> PushedCall:
+        """A call in the background, as of ``CompiledFunction.push``. It is typed now, so calls that were pushed and are
+        arguments are waited for."""
+        from symc.driver.push import PushedCall
+
+        own = own_out(list(signature(self).parameters), args)  # type: ignore[arg-type]
+        out = {} if own or "out" not in kwargs else {"out": kwargs.pop("out")}
+        leaves, nest = flatten((args, kwargs))
+        args, kwargs = unflatten(nest, [x.result() if isinstance(x, PushedCall) else x for x in leaves])
+        compiled, arrays = self.compiled_for(*args, **kwargs)
+        return compiled.push(*arrays, **out)
 
     def save(self, path: Any) -> None:
         """Raises InputError: only functions with known types are data."""
@@ -229,17 +249,24 @@ class DeferredFunction(Specializing):
             self._last = compiled
             return compiled(*args) if out is None else compiled(*args, out=out)  # a keyword takes the slow way
         try:
-            given = self._arguments.bind(args, kwargs)
-            arrays = [self._array(k, item) for k, item in enumerate(given)]
-            weak = list(map(is_weak, given))
-            types = tuple([(a.dtype.str, tuple([s == 1 for s in a.shape]), w) for a, w in zip(arrays, weak)])
-            key = types, default_float()
-            compiled = self._variant(key, arrays, lambda: self._compile(arrays, weak))
+            key, compiled, arrays = self._found(args, kwargs)
             self._remember(quick, key, compiled)
         except SymcError as e:
             e.attach((), (caller(),))
             raise
         return compiled(*arrays) if out is None else compiled(*arrays, out=out)
+
+    def _found(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, CompiledFunction, list[np.ndarray]]:
+        """The function for arguments: its key, itself, and the arrays."""
+        given = self._arguments.bind(args, kwargs)
+        arrays = [self._array(k, item) for k, item in enumerate(given)]
+        weak = list(map(is_weak, given))
+        types = tuple([(a.dtype.str, tuple([s == 1 for s in a.shape]), w) for a, w in zip(arrays, weak)])
+        key = types, default_float()
+        return key, self._variant(key, arrays, lambda: self._compile(arrays, weak)), arrays
+
+    def compiled_for(self, /, *args: Any, **kwargs: Any) -> tuple[CompiledFunction, list[np.ndarray]]:
+        return self._found(args, kwargs)[1:]
 
     def _array(self, k: int, item: Any) -> np.ndarray:
         v = self._variables[k]

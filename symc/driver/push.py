@@ -31,7 +31,7 @@ from symc.runtime.threads import processors
 from symc.tensors.callsite import asked_at, caller
 from symc.tensors.pytree import flatten, unflatten
 
-__all__ = ["PushedCall", "push"]
+__all__ = ["PushedCall", "Turns", "push"]
 
 #: How many calls may wait: who pushes one more waits for the oldest.
 MOST = 64
@@ -138,6 +138,33 @@ class PushedCall:
                     _ready.put(other)
             self._before = []
             self._finished.set()
+
+
+class Turns:
+    """Lock of memory that calls use and pushed calls too, who are done before a call begins. ``cells``: the states that
+    these use. ``gate``: closed while a call runs, that nothing is pushed which it would wait for while it is waited
+    for."""
+
+    def __init__(self) -> None:
+        self.gate, self._lock = threading.RLock(), threading.RLock()
+        self.cells: Sequence[Any] = ()
+
+    def __enter__(self) -> None:
+        if threading.get_ident() not in _workers:
+            self.gate.acquire()
+            try:
+                for cell in self.cells:
+                    if cell.pending is not None:
+                        cell.pending.settle(cell)
+            except BaseException:
+                self.gate.release()
+                raise
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+        if threading.get_ident() not in _workers:
+            self.gate.release()
 
 
 def push(name: str, call: Callable[..., Any], cells: Sequence[Any], donated: Sequence[Any], args: tuple,

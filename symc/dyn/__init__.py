@@ -13,6 +13,7 @@ seen before runs as one compiled function, for arrays of any sizes.
 """
 
 from symc.dyn.recording import eager, no_backprop_mode
+from symc.dyn.recording import no_backprop_mode as no_grad
 from symc.dyn.var import Var, grad
 
-__all__ = ["Var", "eager", "grad", "no_backprop_mode"]
+__all__ = ["Var", "eager", "grad", "no_backprop_mode", "no_grad"]

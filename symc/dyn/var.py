@@ -364,14 +364,14 @@ def _gradients(outputs: Any, inputs: Any, seeds: Any) -> Any:
     return tuple(total or ())
 
 
-def grad(outputs: Var | Sequence[Var], inputs: Sequence[Var], grad_outputs: Sequence[Any] | None = None,
+def grad(outputs: Var | Sequence[Var], inputs: Var | Sequence[Var], grad_outputs: Sequence[Any] | None = None,
          create_graph: bool = False) -> list[Var]:
-    """Gradients of ``outputs`` by ``inputs``, as variables; ``grad`` of nothing changes.
+    """Gradients of ``outputs`` by ``inputs``, as a list of variables; ``grad`` of nothing changes.
 
     ``grad_outputs``: gradients of the outputs, needed unless these are numbers. ``create_graph``: the gradients can be
     differentiated again.
     """
-    tops = [outputs] if isinstance(outputs, Var) else list(outputs)
+    tops, inputs = [[x] if isinstance(x, Var) else list(x) for x in (outputs, inputs)]
     seeds = [None] * len(tops) if grad_outputs is None else list(grad_outputs)
     for y in tops:
         if not y.requires_grad:

@@ -15,25 +15,20 @@ from symc.fold.combinators import (
     Constant,
     Fold,
     ForwardDeclaration,
-    GetItem,
     InputTransform,
-    Length,
     Map,
     Metric,
-    NGrams,
-    Nth,
-    OneHot,
     OneOf,
     Optional,
     Pipe,
     Rec,
     Record,
     Reduce,
-    Slice,
     Zip,
     ZipWith,
     self_,
 )
+from symc.fold.items import Concat, GetItem, Length, Max, Mean, Min, NGrams, Nth, OneHot, Slice, Sum
 from symc.fold.record import Batch, Dataset
 from symc.fold.recording import Recording, lockstep, record
 from symc.fold.sparse import RowGradient
@@ -43,9 +38,9 @@ from symc.fold.types import Record as Value
 from symc.optim.sparse import SparseRows
 
 __all__ = [
-    "RNN", "AllOf", "Array", "Attr", "Batch", "Block", "Broadcast", "Combinator", "Composition", "Constant",
-    "Dataset", "Fold", "ForwardDeclaration", "GetItem", "InputTransform", "Key", "Length", "Many", "Map", "Metric",
-    "NGrams", "Nth", "OneHot", "OneOf", "Optional", "Pipe", "Rec", "Record", "Recording", "Reduce", "RowGradient",
-    "Slice", "SparseRows", "Step", "Struct", "Value", "Zip", "ZipWith", "block", "compile", "f32", "f64", "i32", "i64",
-    "lib", "lockstep", "loss", "record", "self_",
+    "RNN", "AllOf", "Array", "Attr", "Batch", "Block", "Broadcast", "Combinator", "Composition", "Concat", "Constant",
+    "Dataset", "Fold", "ForwardDeclaration", "GetItem", "InputTransform", "Key", "Length", "Many", "Map", "Max",
+    "Mean", "Metric", "Min", "NGrams", "Nth", "OneHot", "OneOf", "Optional", "Pipe", "Rec", "Record", "Recording",
+    "Reduce", "RowGradient", "Slice", "SparseRows", "Step", "Struct", "Sum", "Value", "Zip", "ZipWith", "block",
+    "compile", "f32", "f64", "i32", "i64", "lib", "lockstep", "loss", "record", "self_",
 ]  # fmt: skip

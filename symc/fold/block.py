@@ -58,8 +58,10 @@ class Block:
     __rshift__: Any
     also: Any
 
-    def __init__(self, fn: Callable[..., Any], out: Type, ports: tuple[Port, ...], loss: bool = False):
-        self.fn, self.out, self.ports, self.loss = fn, out, ports, loss
+    def __init__(self, fn: Callable[..., Any], out: Type | None, ports: tuple[Port, ...], loss: bool = False):
+        self.fn, self.ports, self.loss = fn, ports, loss
+        if out is not None:
+            self.out = out
         self.name = fn.__name__.strip("<>")
         self.loc = caller()
         self.ones = tuple(p for p in ports if p.kind == "one")
@@ -76,7 +78,13 @@ class Block:
 
     def __repr__(self) -> str:
         inner = ", ".join(f"{p.name}: {'Many ' * (p.kind == 'many')}{p.type}" for p in self.ports)
-        return f"{self.name}({inner}) -> {self.out}"
+        return f"{self.name}({inner}) -> {self.__dict__.get('out', 'a number')}"
+
+    @cached_property
+    def out(self) -> Type:
+        """The type of the result. Of a loss it is a number of the dtype that the body gives."""
+        self.batched  # noqa: B018 - which says
+        return self.__dict__["out"]
 
     @property
     def values(self) -> tuple[Port, ...]:
@@ -130,6 +138,9 @@ class Block:
             e.attach((), (self.loc,))
             e.add_note(f"in the body of block {self!r}")
             raise
+        if "out" not in self.__dict__:
+            known = isinstance(found, Tensor) and not found.weak and found.dtype.kind == "f"
+            self.out = Array(found.dtype if known else "float32")
         fields = self.out.fields
         if isinstance(self.out, Array):
             found = {"": found}
@@ -177,10 +188,7 @@ def loss(fn: Callable[..., Any] | None = None, **ports: Any) -> Any:
     """``@fd.loss``: a block whose result, a number, is added to the loss of the minibatch."""
     if fn is None:
         return lambda fn: loss(fn, **ports)
-    found = _ports(fn, ports)
-    dtypes = [a.dtype for p in found if p.kind in ("one", "many") for a in p.type.fields.values()
-              if a.dtype.kind == "f"]
-    return Block(fn, Array(np.result_type(*dtypes) if dtypes else "float32"), found, loss=True)
+    return Block(fn, None, _ports(fn, ports), loss=True)
 
 
 def _type(t: Any, what: str) -> Type:

@@ -10,10 +10,9 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from symc.errors import InputError, did_you_mean
 from symc.fold.block import Block
+from symc.fold.lib import constant
 from symc.tensors.callsite import caller
 
 
@@ -55,22 +54,33 @@ def combinator(x: Any) -> Combinator:
                      help="blocks, combinators, functions of the example, or tuples and dicts of these")
 
 
-def blocks_of(model: Combinator) -> list[Block]:
-    """The blocks of a model, each once, in the order in which they are met."""
-    found: dict[Block, None] = {}
-    pending, seen = [model], set()
+def parts_of(model: Combinator) -> list[Any]:
+    """The combinators and blocks of a model, each once, in the order in which they are met."""
+    found: dict[int, Any] = {}
+    pending: list[Any] = [model]
     while pending:
-        c: Any = pending.pop(0)
-        if isinstance(c, Block):
-            found[c] = None
-        elif id(c) not in seen:
-            seen.add(id(c))
-            pending += c.parts()
-    return list(found)
+        c = pending.pop(0)
+        if id(c) not in found:
+            found[id(c)] = c
+            pending += [] if isinstance(c, Block) else c.parts()
+    return list(found.values())
+
+
+def named_parts(given: Any) -> dict[Any, Combinator]:
+    """Combinators by key: of a dict, of pairs of key and combinator, or by number."""
+    items = list(given.items() if isinstance(given, Mapping) else given)
+    if not isinstance(given, Mapping) and not all(isinstance(i, tuple | list) and len(i) == 2 and _is_key(i[0])
+                                                  for i in items):
+        items = list(enumerate(items))
+    return {k: combinator(c) for k, c in items}
+
+
+def _is_key(x: Any) -> bool:
+    return not callable(x) and not isinstance(x, Combinator | Block | list | dict)
 
 
 class Apply(Combinator):
-    """A block of what comes in: one value, or a tuple or dict of arguments."""
+    """A block of what comes in: one value, or a tuple or dict of arguments; nothing, where it has no ports."""
 
     def __init__(self, block: Block):
         self.block = block
@@ -80,6 +90,8 @@ class Apply(Combinator):
 
     def build(self, g: Any, x: Any) -> Any:
         add = g._added(self.block)
+        if not self.block.asked:
+            return add()
         if isinstance(x, dict):
             return add(**x)
         return add(*x) if len(self.block.asked) > 1 and isinstance(x, tuple | list) else add(x)
@@ -210,9 +222,8 @@ class Record(Combinator):
     """Of each item of a dict or sequence its own, in a dict or a tuple: ``Record({"left": a, "right": b})``."""
 
     def __init__(self, inner: Mapping[Any, Any] | Sequence[Any]):
-        self.named = isinstance(inner, Mapping)
-        pairs = inner.items() if isinstance(inner, Mapping) else enumerate(inner)
-        self.inner = {k: combinator(c) for k, c in pairs}
+        self.inner = named_parts(inner)
+        self.named = isinstance(inner, Mapping) or list(self.inner) != [*range(len(self.inner))]
 
     def parts(self) -> Sequence[Any]:
         return list(self.inner.values())
@@ -293,8 +304,7 @@ class OneOf(Combinator):
 
     def __init__(self, key: Callable[[Any], Any], cases: Mapping[Any, Any] | Sequence[Any]):
         self.key = key
-        pairs = cases.items() if isinstance(cases, Mapping) else enumerate(cases)
-        self.cases = {k: combinator(c) for k, c in pairs}
+        self.cases = named_parts(cases)
 
     def parts(self) -> Sequence[Any]:
         return list(self.cases.values())
@@ -307,7 +317,16 @@ class OneOf(Combinator):
 
 
 class Optional(_Of):
-    """``some`` of what is not None, else ``none``."""
+    """``some`` of what is not None, else ``none``: by default zeros, where ``some`` ends with a block."""
+
+    def __init__(self, some: Any, none: Any = None):
+        last: Any = combinator(some)
+        while isinstance(last, Pipe):
+            last = last.inner[-1]
+        if none is None and not isinstance(last, Apply | Call):
+            raise InputError("fd.Optional does not see what type of value None stands for", where=[caller()],
+                             help="fd.Optional(some, none)")
+        super().__init__(some, constant(last.block.out) if none is None else none)
 
     def build(self, g: Any, x: Any) -> Any:
         return self.inner[1 if x is None else 0].build(g, x)
@@ -336,8 +355,13 @@ class Rec(Combinator):
         self.inner = combinator(c)
         return self
 
+    resolve_to = define
+
+    def __call__(self) -> Rec:
+        return self
+
     def __getitem__(self, key: Any) -> Combinator:
-        return Pipe(key if callable(key) else GetItem(key), self)
+        return Pipe(key if callable(key) else lambda x: x[key], self)
 
     def parts(self) -> Sequence[Any]:
         return [] if self.inner is None else [self.inner]
@@ -349,37 +373,3 @@ class Rec(Combinator):
 
 
 ForwardDeclaration = Rec
-
-
-def GetItem(key: Any) -> InputTransform:
-    """An item of a sequence or dict."""
-    return InputTransform(lambda x: x[key])
-
-
-Nth = GetItem
-
-
-def Slice(*args: Any) -> InputTransform:
-    """Some items of a sequence: ``Slice(stop)``, ``Slice(start, stop, step)``."""
-    return InputTransform(lambda x: x[slice(*args)])
-
-
-def Length() -> InputTransform:
-    """The number of items: an attribute."""
-    return InputTransform(len)
-
-
-def NGrams(n: int) -> InputTransform:
-    """All runs of n items, as tuples."""
-    return InputTransform(lambda x: [tuple(x[k : k + n]) for k in range(len(x) - n + 1)])
-
-
-def OneHot(n: int, dtype: Any = "float32") -> InputTransform:
-    """A row of n numbers that is 1 at the place that comes in: an attribute. Raises InputError for another place."""
-
-    def row(k: Any) -> np.ndarray:
-        if not 0 <= k < n:
-            raise InputError(f"fd.OneHot({n}) of {k!r}")
-        return np.eye(1, n, k, dtype)[0]
-
-    return InputTransform(row)

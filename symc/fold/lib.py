@@ -49,7 +49,7 @@ def concat(*types: Array, name: str = "concat") -> Block:
 
 
 def total(type: Array, kind: str = "sum", name: str = "") -> Block:
-    """The "sum", "mean" or "max" of any number of values."""
+    """The "sum", "mean", "max" or "min" of any number of values."""
     return _block(name or kind, lambda xs: getattr(xs, kind)(xs.value), type, xs=Port("xs", "many", type))
 
 

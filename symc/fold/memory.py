@@ -41,7 +41,7 @@ class Memory:
         self._bases = np.zeros(WORDS, np.int64)  # it never moves
         self.address = address(self._bases)
         self._used = 1
-        self._cells: dict[Any, int] = {}
+        self.cells: dict[Any, int] = {}
         self._held: list[Any] = []
         self.hidden: dict[Any, list[int]] = {}  # of functions that keep something of states: its words
         self._buffers: dict[Any, Buffer] = {}
@@ -104,14 +104,14 @@ class Memory:
 
     def object(self, cell: Any) -> int:
         """The word that holds the array object of a state."""
-        if cell not in self._cells:
-            self._cells[cell] = self.word()
-        return self._cells[cell]
+        if cell not in self.cells:
+            self.cells[cell] = self.word()
+        return self.cells[cell]
 
     def hold(self) -> None:
         """Let the table have the arrays of states, and what functions have made of them."""
-        held = [c.host() for c in self._cells]
-        for array, base in zip(held, self._cells.values()):
+        held = [c.host() for c in self.cells]
+        for array, base in zip(held, self.cells.values()):
             self._bases[base] = id(array)
         for function, bases in self.hidden.items():
             calling = function._call_path

@@ -50,7 +50,7 @@ class Program:
         self.blocks, self.how, self.threads = tuple(blocks), check_schedule(how), threads
         self.number = {b: k for k, b in enumerate(self.blocks)}
         self.memory, self.space = Memory(limit), Workspace()
-        self.types = list(dict.fromkeys(b.out for b in self.blocks))
+        self.types = list(dict.fromkeys(t for b in self.blocks for t in (b.out, *[p.type for p in b.values])))
         self.of_type = {t: k for k, t in enumerate(self.types)}
         self.table = Blocks(np.array([self.of_type[b.out] for b in self.blocks], np.int64), len(self.types),
                             np.array([len(b.ones) for b in self.blocks], np.int64))
@@ -65,20 +65,17 @@ class Program:
         self.dense: dict[Value, list[np.ndarray]] = {}  # gradients, an array a block
         self._made: dict[int, list[np.ndarray]] = {}  # those of each block
         self._tables: dict[Value, Rows] = {}
-        for k, b in enumerate(self.blocks):
-            for p in b.values:
-                if p.type not in self.of_type:
-                    raise InputError(f"block {b.name}: no block makes what port {p.name} takes, {p.type}",
-                                     where=[b.loc])
+        for t, type_ in enumerate(self.types):
+            for f, a in type_.fields.items():
+                self.memory.buffer(("out", t, f), a.dtype, a.shape, lambda s, t=t: int(s.sizes[t]))  # type: ignore
+        for k in range(len(self.blocks)):
             self._buffers(k)
 
     # --- memory -------------------------------------------------------------------------------------------------------
 
     def _buffers(self, k: int) -> None:
-        """The arenas of the type of a block, and what describes its instances."""
-        block, t = self.blocks[k], self.of_type[self.blocks[k].out]
-        for f, a in block.out.fields.items():
-            self.memory.buffer(("out", t, f), a.dtype, a.shape, lambda s: int(s.sizes[t]))
+        """Attributes of the instances of a block, and the rows of their arguments."""
+        block = self.blocks[k]
         for p in (*block.attrs, *block.keys):
             self.memory.buffer(("attr", k, p.name), p.type.dtype, p.type.shape, lambda s: int(s.counts[k]))
         for j, p in enumerate(block.ones):
@@ -267,10 +264,14 @@ class Program:
     def _compiled(self, s: Schedule, train: bool) -> list[int]:
         """The blocks of a schedule, with the scripts that run it; a step of training compiles all blocks."""
         used = [k for k in range(len(self.blocks)) if s.counts[k]]
-        for k in range(len(self.blocks)) if train else used:
+        self.compiled(train, None if train else used)
+        return used
+
+    def compiled(self, train: bool, blocks: Sequence[int] | None = None) -> None:
+        """Have scripts of blocks, of all by default."""
+        for k in range(len(self.blocks)) if blocks is None else blocks:
             for kind in (TRAIN, BACK, LAST) if train else (INFER,):
                 self.script(k, kind)
-        return used
 
     def fits(self, g: Graph, train: bool) -> bool:
         """True if a graph may run in the memory that there may be."""
@@ -368,6 +369,15 @@ class Program:
         start = self.memory.get(p.base) + int(record[p.start]) * p.row_bytes
         memory: Any = (ctypes.c_char * (shape[0] * p.row_bytes)).from_address(start)
         return np.frombuffer(memory, p.dtype).reshape(shape)
+
+
+def check_types(blocks: Sequence[Block]) -> None:
+    """Raise InputError for a port of a type that no block makes."""
+    made = {b.out for b in blocks}
+    for b in blocks:
+        for p in b.values:
+            if p.type not in made:
+                raise InputError(f"block {b.name}: no block makes what port {p.name} takes, {p.type}", where=[b.loc])
 
 
 def _first(at: int) -> Callable[[Schedule], int]:

@@ -30,7 +30,8 @@ Pair = tuple[Value, Value]
 
 
 class Kids(Record):
-    """The values at a ragged port. ``count`` is how many there are; reductions of none are 0, a maximum ``initial``."""
+    """The values at a ragged port. ``count`` is how many there are; reductions of none are 0, a maximum
+    or minimum ``initial``."""
 
     def __init__(self, what: str, type: Type, fields: Mapping[str, Tensor]):
         super().__init__(what, type, fields)
@@ -55,6 +56,10 @@ class Kids(Record):
     def max(self, x: Any, initial: float = -np.inf) -> Tensor:
         """The greatest of ``x`` over the children, and ``initial``."""
         return self._reduce("max", x, initial)
+
+    def min(self, x: Any, initial: float = np.inf) -> Tensor:
+        """The least of ``x`` over the children, and ``initial``."""
+        return self._reduce("min", x, initial)
 
     def softmax(self, x: Any) -> Tensor:
         """The softmax of ``x`` among the children: again something of each child."""
@@ -116,8 +121,8 @@ class Ragged:
         return scatter(start, x, self.segment, axes=(0,), mode=mode)
 
     def reduced(self, kind: str, x: Value, initial: float) -> Value:
-        if kind == "max":
-            return self.into(x, "max", initial)
+        if kind in ("max", "min"):
+            return self.into(x, kind, initial)
         total = self.into(x, "add", 0)
         if kind == "sum":
             return total

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +13,7 @@ from symc.errors import InputError, did_you_mean
 from symc.fold.block import Block
 from symc.fold.program import Attrs
 from symc.fold.schedule import Graph, merged
-from symc.fold.types import Array
+from symc.fold.types import Array, Type
 from symc.tensors.callsite import caller
 
 _none = object()  # stands for an argument that is not given
@@ -23,15 +25,15 @@ class Recorder:
     """A graph that is being recorded: ``g.node(left, right)`` adds an instance of the block ``node``, and gives the
     number that stands for its value. Arguments are nodes, lists of nodes at ragged ports, and attributes."""
 
-    def __init__(self, blocks: Sequence[Block]):
-        self._blocks = tuple(blocks)
+    def __init__(self, blocks: Sequence[Block], first: int = 0):
+        self._blocks, self._first = tuple(blocks), first  # the number of the first example
         self._op: list[int] = []
         self._aptr: list[int] = [0]
         self._args: list[Node] = []
         self._starts: list[int] = []  # the first node of each example
         self._attrs: dict[tuple[int, str], list[Any]] = {
             (k, p.name): [] for k, b in enumerate(blocks) for p in (*b.attrs, *b.keys)}
-        types = list(dict.fromkeys(b.out for b in blocks))
+        types = dict.fromkeys(t for b in blocks for t in (b.out, *[p.type for p in b.values]))
         self._types = {t: k for k, t in enumerate(types)}
         self._of = [self._types[b.out] for b in blocks]  # the type of what each block makes
         self._metrics: dict[str, list[Node]] = {}
@@ -48,8 +50,21 @@ class Recorder:
         return len(self._op)
 
     def _added(self, block: Block) -> Callable[..., Node]:
-        """Function that records a block."""
+        """Function that records a block; one that is new here comes after the others."""
+        if block not in self._adders:
+            self._types.setdefault(block.out, len(self._types))
+            self._of.append(self._types[block.out])
+            self._adders[block] = self._adder(len(self._blocks), block)
+            self._blocks += (block,)
         return self._adders[block]
+
+    def _types_of(self, nodes: Sequence[Node]) -> tuple[Type, ...]:
+        """The types of values. Raises InputError for what is none."""
+        for v in nodes:
+            if isinstance(v, bool) or not isinstance(v, int | np.integer) or not 0 <= v < len(self._op):
+                raise InputError(f"{v!r:.40} is no node{self._where()}", where=[caller()],
+                                 help="what a block records is a number that stands for its value")
+        return tuple([self._blocks[self._op[v]].out for v in nodes])
 
     def example(self) -> None:
         """From here on nodes belong to another example."""
@@ -88,7 +103,7 @@ class Recorder:
     def _key(self) -> int:
         """Key that tells the next node from all others, of its example and of others, whatever runs beside it."""
         first = self._starts[-1] if self._starts else 0
-        return (len(self._starts) << 32) + len(self._op) - first
+        return (self._first + len(self._starts) << 32) + len(self._op) - first
 
     @property
     def _made(self) -> list[Block]:
@@ -120,7 +135,7 @@ class Recorder:
         return given
 
     def _where(self) -> str:
-        return f", in example {len(self._starts) - 1}" if self._starts else ""
+        return f", in example {self._first + len(self._starts) - 1}" if self._starts else ""
 
     def _refuse(self, block: Block, p: Any, v: Any) -> None:
         what = f"block {block.name}, port {p.name}{self._where()}"
@@ -153,7 +168,7 @@ class Recorder:
     def _example_of(self, node: int) -> tuple[Any, int]:
         """The example of a node, and its number there."""
         k = int(np.searchsorted(self._starts, node, side="right")) - 1
-        return (k, node - self._starts[k]) if k >= 0 else (None, node)
+        return (self._first + k, node - self._starts[k]) if k >= 0 else (None, node)
 
     def _column(self, key: tuple[int, str], values: list[Any], nodes: np.ndarray) -> np.ndarray:
         block = self._blocks[key[0]]
@@ -204,6 +219,21 @@ class Dataset:
         self.nptr = np.array(starts, np.int64)
         self.mptr = self.graph.aptr[self.nptr]
         self.metrics = {name: np.array(nodes, np.int64) for name, nodes in recorder._metrics.items()}
+
+    def add(self, other: Dataset) -> None:
+        """The examples of another data set, of the same blocks or the first of them, after those here."""
+        g, h, n = self.graph, other.graph, len(self.graph.op)
+        apos = h.apos + np.bincount(g.op, minlength=len(other.blocks))[h.op]
+        both = np.concatenate
+        self.graph = Graph(both([g.op, h.op]), both([g.aptr, h.aptr[1:] + len(g.args)]), both([g.args, h.args + n]),
+                           both([g.apos, apos]))
+        mine, theirs = self.attrs.arrays, other.attrs.arrays
+        self.attrs = Attrs({**mine} | {key: both([mine[key], a]) if key in mine else a for key, a in theirs.items()})
+        self.nptr = both([self.nptr, other.nptr[1:] + n])
+        self.mptr, none = self.graph.aptr[self.nptr], np.zeros(0, np.int64)
+        self.metrics = {name: both([self.metrics.get(name, none), other.metrics.get(name, none) + n])
+                        for name in {**self.metrics, **other.metrics}}
+        self.blocks = max(self.blocks, other.blocks, key=len)
 
     def __len__(self) -> int:
         return len(self.nptr) - 1
@@ -259,3 +289,49 @@ class Batch:
         ends = np.cumsum(self.data.nptr[self.picked + 1] - self.data.nptr[self.picked])
         k = int(np.searchsorted(ends, node, side="right"))
         return int(self.picked[k]), node - (int(ends[k - 1]) if k else 0)
+
+
+#: Function that encodes examples, from a number on, for blocks and what comes after these.
+Encoder = Callable[[Sequence[Block], int, Sequence[Any]], Dataset]
+
+
+def encoded(encode: Encoder, blocks: Sequence[Block], parts: Sequence[tuple[int, Sequence[Any]]]) -> Dataset:
+    """Parts of a data set as one, encoded side by side in processes where these can be forked. What fails there, or
+    needs other blocks, is encoded here."""
+    forks = "fork" in multiprocessing.get_all_start_methods()
+    others = [_forked(encode, blocks, *part) if forks else lambda: None for part in parts[1:]]
+    whole = encode(blocks, *parts[0])
+    for part, other in zip(parts[1:], others, strict=True):
+        whole.add(other() or encode(whole.blocks, *part))
+    return whole
+
+
+def _forked(encode: Encoder, blocks: Sequence[Block], *part: Any) -> Callable[[], Dataset | None]:
+    """A process that encodes examples: a function that waits for what it has made, or for None."""
+    receive, send = multiprocessing.Pipe(duplex=False)
+
+    def work() -> None:
+        try:
+            data = encode(blocks, *part)
+            right = len(data.blocks) == len(blocks)
+            data.blocks = ()
+            send.send(data if right else None)
+        except Exception:
+            send.send(None)
+
+    def result() -> Dataset | None:
+        try:
+            data = receive.recv()
+        except EOFError:  # the process was killed
+            data = None
+        if data is not None:
+            data.blocks = tuple(blocks)
+        process.join()
+        return data
+
+    process = multiprocessing.get_context("fork").Process(target=work, daemon=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads: what a child runs takes no lock of ours
+        process.start()
+    send.close()
+    return result

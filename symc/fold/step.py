@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from symc.driver.compile import compile as compile_function
+from symc.driver.push import PushedCall, Turns, push
 from symc.errors import InputError, NonFiniteError
 from symc.fold.block import Block
-from symc.fold.combinators import Combinator, blocks_of
-from symc.fold.program import Attrs, Program
-from symc.fold.record import Batch, Dataset, Recorder, named
+from symc.fold.combinators import Combinator, combinator, parts_of
+from symc.fold.items import Typed
+from symc.fold.program import Attrs, Program, check_types
+from symc.fold.record import Batch, Dataset, Recorder, encoded, named
 from symc.fold.recording import Recording
 from symc.fold.schedule import Graph, Schedule
 from symc.fold.sparse import RowGradient
@@ -41,10 +42,8 @@ class Step:
 
     def __init__(self, model: Any, params: Any, optimizer: Any, schedule: str, mean: bool, nan_guard: bool,
                  threads: int | None, seed: int, limit: int | None):
-        self.model = model if isinstance(model, Combinator) else None
-        blocks = blocks_of(model) if isinstance(model, Combinator) else model
-        if isinstance(blocks, Block):
-            blocks = [blocks]
+        self.model = combinator(model) if isinstance(model, Combinator | Block) else None
+        blocks = model if self.model is None else [c for c in parts_of(self.model) if isinstance(c, Block)]
         if not isinstance(blocks, Sequence) or not all(isinstance(b, Block) for b in blocks) or not blocks:
             raise InputError(f"fd.compile takes a model of blocks, or a list of blocks, not {model!r:.40}",
                              where=[caller()])
@@ -58,28 +57,52 @@ class Step:
                 raise InputError(f"{what} is a number from 0 on, not {number!r:.40}", where=[caller()])
         given = None if params is None else _states_in(params)
         self._variables = {v.value: v for v in given or ()}
-        values = None if given is None else [v.value for v in given]
-        self.program = Program(list(dict.fromkeys(blocks)), values, schedule, threads, limit)
+        self._options: tuple[Any, ...] = (None if given is None else [v.value for v in given], schedule, threads, limit)
         self.optimizer, self.mean, self.nan_guard = optimizer, mean, nan_guard
         self.seed, self.count = seed, 0  # of keys of blocks; steps of training so far, with which a new run may go on
+        self._lock = Turns()  # of the memory that runs use
+        blocks = list(dict.fromkeys(blocks))
+        if self.model is None or not any(isinstance(c, Typed) for c in parts_of(self.model)):
+            check_types(blocks)
+        self._begin(blocks)
+
+    def _begin(self, blocks: Sequence[Block]) -> None:
+        """A program of these blocks. Once more where the first examples have told what types some are for."""
+        self.program = Program(blocks, *self._options)
         self._update: Any = None
+        self._lock.cells = ()
         self._last: tuple[Schedule, Any] | None = None
-        self._lock = threading.RLock()  # of the memory that runs use
 
     # --- examples -----------------------------------------------------------------------------------------------------
 
-    def encode(self, examples: Sequence[Any]) -> Dataset:
-        """Examples as integers: once a data set. Raises what building the graph of one raises, with its number."""
+    def encode(self, examples: Sequence[Any], processes: int = 1) -> Dataset:
+        """Examples as integers: once a data set. Raises what building the graph of one raises, with its number.
+
+        ``processes``: how many build graphs side by side, where processes can be forked. The result is the same."""
         if self.model is None:
             raise InputError("there is no model that says what the graph of an example is", where=[caller()],
                              help="compile a combinator, or record graphs: with fd.record(step) as g: ...")
         if not hasattr(examples, "__iter__"):
             raise InputError(f"examples are a sequence, not {type(examples).__name__}", where=[caller()])
-        g = Recorder(self.program.blocks)
+        if isinstance(processes, bool) or not isinstance(processes, int) or processes < 1:
+            raise InputError(f"processes is a number from 1 on, not {processes!r:.40}", where=[caller()])
+        examples = list(examples)
+        each = max(-(-len(examples) // processes), 1)
+        parts = [(k, examples[k : k + each]) for k in range(0, max(len(examples), 1), each)]
+        data = encoded(self._encoded, self.program.blocks, parts)
+        if len(data.blocks) > len(self.program.blocks):
+            with self._lock:
+                self._begin(data.blocks)
+        return data
+
+    def _encoded(self, blocks: Sequence[Block], first: int, examples: Sequence[Any]) -> Dataset:
+        """Examples from number ``first`` on."""
+        assert self.model is not None
+        g = Recorder(blocks, first)
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, DEEPEST))
         try:
-            for k, x in enumerate(examples):
+            for k, x in enumerate(examples, first):
                 g.example()
                 try:
                     self.model.build(g, x)
@@ -95,7 +118,7 @@ class Step:
             batch = batch[:]
         if not isinstance(batch, Batch):
             return self.encode(batch)[:]
-        if batch.data.blocks != self.program.blocks:
+        if batch.data.blocks != self.program.blocks[: len(batch.data.blocks)]:
             raise InputError("this data was encoded for a step of other blocks", where=[caller()],
                              help="data = step.encode(examples)")
         return batch
@@ -106,6 +129,18 @@ class Step:
         """The loss of a minibatch: of a data set, or of examples. With an optimizer, parameters are updated."""
         b = self._batch(batch)
         return self.run(self._parts(b, self.optimizer is not None), self.optimizer is not None, len(b))
+
+    def push(self, batch: Any) -> PushedCall:
+        """``self(batch)`` in the background: what has ``wait()`` and ``result()``. Calls that were pushed run in order;
+        whoever uses a parameter waits for them. The examples are encoded now."""
+        b, train = self._batch(batch), self.optimizer is not None
+        if not self._lock.cells:
+            with self._lock:
+                self.program.compiled(train)
+                cells = [*self.program.memory.cells, *(self._updating()._uses() if train else ())]
+                self._lock.cells = list(dict.fromkeys(cells))
+        with self._lock.gate:
+            return push("step", self, self._lock.cells, (), (b,), {})
 
     def loss(self, batch: Any) -> float:
         """The loss of a minibatch; nothing is updated."""
@@ -177,9 +212,7 @@ class Step:
                 scale = 1 / max(examples, 1) if self.mean else 1.0
                 return sum(self.program.loss(self._forward(*part, False)) * scale for part in parts)
             loss, arrays, rows = self._swept(parts, examples)
-            if self._update is None:
-                self._update = self._compiled_update()
-            self._update(*arrays, *[a for both in rows for a in both])
+            self._updating()(*arrays, *[a for both in rows for a in both])
             self.count += 1
             return loss
 
@@ -215,8 +248,13 @@ class Step:
                 raise NonFiniteError(f"block {b.name}, {p.name_of(node)}: its {f or 'result'} is not finite",
                                      values=[(f or b.name, a, b.loc)], where=[caller()])
 
-    def _compiled_update(self) -> Any:
+    def _updating(self) -> Any:
         """One step of the optimizer, as a function of gradients."""
+        if self._update is None:
+            self._update = self._compiled_update()
+        return self._update
+
+    def _compiled_update(self) -> Any:
         p = self.program
         inputs: list[Tensor] = []
         grads: list[Any] = []
