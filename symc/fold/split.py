@@ -1,9 +1,10 @@
-"""Functions that a block is compiled to: four functions over all instances that run together, and what they hand to
-each other.
+"""Functions that a block is compiled to, over all instances that run together, and what they hand to each other.
 
-``fwd`` computes outputs; ``fwd_save`` outputs and what backward reads again; ``bwd`` turns cotangents of outputs into
-those of ports, batch by batch; ``pgrad`` computes what nothing waits for, cotangents of parameters and rows of lookup
-tables, once for all instances. What is saved is a minimum cut of the graph, in bytes: cheap ops are computed again.
+``pre`` computes, once for all instances, what no recursive port goes into. ``fwd`` computes outputs, batch by batch;
+``fwd_save`` outputs and what backward reads again; ``bwd`` turns cotangents of outputs into those of ports. ``pgrad``
+computes what no batch waits for, again for all instances: cotangents of parameters, rows of lookup tables, and where
+there is a ``pre`` cotangents of ports that are not recursive. What is saved is a minimum cut of the graph, in bytes:
+cheap ops are computed again.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Job:
 class Split:
     """The functions of a block. ``lookups``: by number, as in the tags ("rows", k) and ("index", k)."""
 
-    fwd: Job
+    pre: Job
     fwd_save: Job
     bwd: Job
     pgrad: Job
@@ -98,12 +99,52 @@ def varying_types(blocks: Sequence[Block], params: Collection[Value]) -> set[Typ
     return found
 
 
-def split(block: Block, params: Collection[Value], sparse: Collection[Value], varying: Collection[Type]) -> Split:
+def recursive_types(blocks: Sequence[Block]) -> dict[Type, set[Type]]:
+    """For each type those that values of it may go into, itself included."""
+    into: dict[Type, set[Type]] = {t: {t} for b in blocks for t in (b.out, *[p.type for p in b.values])}
+    for _ in blocks:
+        for b in blocks:
+            for found in into.values():
+                if not found.isdisjoint(p.type for p in b.values):
+                    found.add(b.out)
+    return into
+
+
+def ahead(leaves: Mapping[Tag, Value], ends: Mapping[Tag, Value], late: Collection[str]) -> dict[Tag, Value]:
+    """Values of all instances that a function of the ports ``late`` and others is made of, and that cost something;
+    and those of ``ends`` that no late port goes into."""
+    order = postorder(list(ends.values()))
+    after = _depending(order, {v for t, v in leaves.items() if t[0] == "port" and t[1] in late})
+    varying = _depending(order, set(leaves.values())) - after - set(leaves.values())
+    dear: set[Value] = set()
+    for v in order:
+        if v in varying and (not is_cheap(v) or not dear.isdisjoint(v.operands)):
+            dear.add(v)
+    used = dict.fromkeys([*[o for v in order if v in after for o in v.operands], *ends.values()])
+    whole = {t: v for t, v in ends.items() if t[0] == "saved" and v in varying and _has_rows(v)}
+    found = [v for v in used if v in dear and v not in whole.values()]
+    return whole | {("pre", k): v for k, v in enumerate(found)} if all(map(_has_rows, found)) and found else {}
+
+
+def outputs_of(block: Block) -> dict[Tag, Value]:
+    """The fields of the result, by tag."""
+    return {("out", f): v for f, v in zip(block.out.fields, block.batched.outputs, strict=True)}
+
+
+def inference(block: Block, late: Collection[str]) -> tuple[Job, Job]:
+    """``pre``, and ``fwd``. ``late``: recursive ports, or none where there is to be no ``pre``."""
+    leaves, outputs = block.batched.leaves, outputs_of(block)
+    pre = ahead(leaves, outputs, late) if late else {}
+    return job(leaves, pre), job({**leaves, **pre}, outputs)
+
+
+def split(block: Block, params: Collection[Value], sparse: Collection[Value], varying: Collection[Type],
+          late: Collection[str]) -> Split:
     """``params``: states that are trained; ``sparse``: those of them that get rows; ``varying``: types that depend on
-    states that are trained."""
+    states that are trained; ``late``: as of ``inference``."""
     b = block.batched
     fields = list(block.out.fields)
-    outputs = {("out", f): v for f, v in zip(fields, b.outputs, strict=True)}
+    outputs = outputs_of(block)
     seeds = {f: _leaf(f"d_{f}", v) for f, v in zip(fields, b.outputs, strict=True) if v.dtype.kind in "fc"}
     found = tuple(x for x in lookups_of(block)[0] if x.table in sparse)
     wanted = {p.name for p in block.values if p.type in varying}
@@ -114,11 +155,16 @@ def split(block: Block, params: Collection[Value], sparse: Collection[Value], va
     grads: list[Value | None] = list(vjp(stable, ends, list(seeds.values()))) if seeds and wrt else [None] * len(wrt)
     gin = {("gin", *t[1:]): g for t, g in zip(ports, grads) if g is not None}
     gp: dict[Tag, Value] = {("gparam", p): g for p, g in zip(dense, grads[len(ports):]) if g is not None}
+    hoisted = bool(inference(block, late)[0].outputs)
+    if hoisted:
+        gp |= {t: gin.pop(t) for t in [*gin] if t[1] not in late}
     for k, (x, g) in enumerate(zip(found, grads[len(ports) + len(dense) :], strict=True)):
         if g is not None:
             gp["rows", k], gp["index", k] = g, x.index
     saves = _Cuts(b.leaves, outputs, {("seed", f): v for f, v in seeds.items()}, gin, gp)
-    return Split(job(b.leaves, outputs), job(b.leaves, outputs | saves.early), saves.bwd, saves.pgrad, found)
+    pre = ahead(b.leaves, outputs | saves.early, late) if hoisted else {}
+    rest = {t: v for t, v in (outputs | saves.early).items() if t not in pre}
+    return Split(job(b.leaves, pre), job({**b.leaves, **pre}, rest), saves.bwd, saves.pgrad, found)
 
 
 def job(known: Mapping[Tag, Value], ends: Mapping[Tag, Value], back: bool = False) -> Job:

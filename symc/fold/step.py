@@ -13,8 +13,9 @@ from symc.driver.push import PushedCall, Turns, push
 from symc.errors import InputError, NonFiniteError
 from symc.fold.block import Block
 from symc.fold.combinators import Combinator, combinator, parts_of
+from symc.fold.compiled import check_types
 from symc.fold.items import Typed
-from symc.fold.program import Attrs, Program, check_types
+from symc.fold.program import Attrs, Program
 from symc.fold.record import Batch, Dataset, Recorder, encoded, named
 from symc.fold.recording import Recording
 from symc.fold.schedule import Graph, Schedule
@@ -306,13 +307,16 @@ class Step:
             return "nothing has run yet"
         s, p = self._last[0], self.program
         lines = [f"{len(s.row)} nodes in {s.batches} batches, schedule {s.how!r}"
-                 + (", which makes the fewest batches" if p.how == "auto" else "")]
+                 + (", which makes the fewest batches" if p.how == "auto" and not p.hoisted else "")]
         wide = max(len(b.name) for b in p.blocks)
         for k, b in enumerate(p.blocks):
             sizes = s.records[s.records[:, 0] == k, 1]
             if len(sizes):
                 lines.append(f"  {b.name:{wide}}  {s.counts[k]:7} instances in {len(sizes):4} batches of "
                              f"{sizes.min()} to {sizes.max()}")
+        if p.hoisted:
+            ahead = ", ".join(p.blocks[k].name for k in p.hoisted)
+            lines.append(f"  computed in part for all instances at once: {ahead}")
         lines.append(f"  memory {p.memory.nbytes / 1e6:.1f} MB")
         return "\n".join(lines)
 
