@@ -164,7 +164,7 @@ def test_sizes_that_are_data():
 
 
 @pytest.mark.parametrize("given, said", [
-    ({"k": [3]}, "no size 'k'"), ({"N": [3]}, "known: n"), ({"n": [0]}, "positive int, not 0"),
+    ({"k": [3]}, "no size 'k'"), ({"N": [3]}, "did you mean 'n'"), ({"n": [0]}, "positive int, not 0"),
     ({"n": [-1]}, "positive int, not -1"), ({"n": [2.0]}, "positive int, not 2.0"), ({"n": [True]}, "not True"),
     ({"n": "32"}, "not '3'"), ({"n": range(1, 40)}, "39 variants"), (3, "must be a dict"), ([{}], "must be a dict"),
     ([{"n": 1}, {"m": 1}], "the same sizes"), ({3: [4]}, "by their names"),
