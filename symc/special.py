@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from symc.errors import DTypeError, InputError
 from symc.ir.op import Elementwise, lookup, splat
+from symc.ir.ops.complex_functions import NAMES as NAMES_COMPLEX
+from symc.ir.ops.complex_functions import OF_ORDER as OF_ORDER_COMPLEX
 from symc.ir.ops.special import INTEGER, OF_ORDER, SEVERAL, TABLE, WHOLE
+from symc.ir.types import complex_dtype
 from symc.ir.value import Value
 from symc.numpy_api.elementwise import float_value, float_values, log1mexp, relu, sigmoid, softplus
+from symc.numpy_api.promotion import common_dtype, together
 from symc.numpy_api.reductions import log_softmax, logcumsumexp, logsumexp, softmax
-from symc.tensors.convert import as_operand
+from symc.tensors.convert import as_operand, inexact_dtype
 from symc.tensors.public import API, located
 from symc.tensors.tensor import Tensor
 
@@ -254,13 +258,48 @@ def kelvin(x: Any) -> tuple[Tensor, ...]:
     return tuple(API["make_complex"](parts[a], parts[b]) for a, b in zip(names[::2], names[1::2], strict=True))
 
 
+# --- complex numbers --------------------------------------------------------------------------------------------------
+
+
+def _of_complex(name: str, args: Sequence[Any]) -> Tensor:
+    """The function of complex numbers, its order before them."""
+    tensors = [as_operand(a) for a in args]
+    if len(tensors) != 1 + (name in OF_ORDER_COMPLEX):
+        raise TypeError(f"{name} takes {1 + (name in OF_ORDER_COMPLEX)} operands, not {len(tensors)}")
+    if any(t.dtype.kind == "c" for t in tensors[:-1]):
+        raise DTypeError(f"{name}: the order must be real, not {tensors[0].dtype}")
+    values = together(tensors, name, complex_dtype(inexact_dtype(common_dtype(tensors))))
+    op = lookup("complex_function_of_order" if len(values) > 1 else "complex_function")
+    return Tensor(op(*map(lookup("real"), values[:-1]), values[-1], name=name))
+
+
+def _either(name: str, function: Callable[..., Any] | None) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if function is not None and not (args and as_operand(args[-1]).dtype.kind == "c"):
+            return function(*args, **kwargs)
+        return _of_complex(name, args)
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = function.__doc__ if function is not None else f"SciPy's ``{name}``: always complex."
+    return located(call)
+
+
+globals().update({n: _either(n, globals().get(n)) for n in NAMES_COMPLEX if n != "lambertw"})
+psi = digamma
+
+
+@located
+def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Tensor:
+    """Branch k of Lambert's function, whose w exp(w) is z; always complex."""
+    return _of_complex("lambertw", [k, z])
+
+
 cbrt, exp2, expm1, log1p, sinc = (API[n] for n in ("cbrt", "exp2", "expm1", "log1p", "sinc"))
 round, jn = API["rint"], jv
 
 #: What is above, and under SciPy's names.
-COMPOSED = ("cbrt", "comb", "exp2", "expm1", "huber", "jn", "kelvin",
-            "kl_div", "log1p", "loggamma", "multigammaln", "perm", "pseudo_huber", "radian", "rel_entr", "round",
-            "sinc", "zeta")
+COMPOSED = ("cbrt", "comb", "exp2", "expm1", "hankel1", "hankel1e", "hankel2", "hankel2e", "huber", "jn", "kelvin",
+            "kl_div", "lambertw", "log1p", "loggamma", "multigammaln", "perm", "pseudo_huber", "radian", "rel_entr",
+            "round", "sinc", "wofz", "zeta")
 __all__ = [
     "digamma",
     "entr",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 #: Reasons, and the names that they are of.
 REASONS: dict[str, str] = {
-    "reads or writes files, text and buffers: NumPy makes an array, which any function here takes":
-        "array2string array_repr array_str base_repr binary_repr format_float_positional format_float_scientific "
-        "frombuffer fromfile fromiter fromregex fromstring genfromtxt load loadtxt save savetxt savez savez_compressed",
+    "writes files and text, or reads what is no array of numbers":
+        "array2string base_repr binary_repr format_float_positional format_float_scientific fromregex load save "
+        "savetxt savez savez_compressed",
     "memory is decided when a program is compiled; values have no addresses and no layout":
         "isfortran may_share_memory nested_iters shares_memory",
     "dates and times are no dtypes of symc":
@@ -17,7 +17,6 @@ REASONS: dict[str, str] = {
     "makes np.matrix, which NumPy advises against; sc.block and sc.atleast_2d": "asmatrix bmat",
     "makes ufuncs on Python objects; sc.op makes an op of a function": "frompyfunc",
     "letters of dtypes; sc.result_type and sc.promote_types": "mintypecode typename",
-    "whether numbers are finite is seen in a call; mode='nan_guard', sc.debug.assert_": "asarray_chkfinite",
     "runs NumPy's tests": "test linalg.test",
 }
 ABSENT: dict[str, str] = {name: reason for reason, names in REASONS.items() for name in names.split()}

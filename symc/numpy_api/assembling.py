@@ -13,6 +13,7 @@ from symc.ir.op import splat
 from symc.ir.types import TensorType
 from symc.numpy_api.manipulation import normal_axis
 from symc.numpy_api.promotion import broadcast_shape, rows
+from symc.numpy_api.selection import must_hold
 from symc.tensors.convert import as_tensor, asarray
 from symc.tensors.public import API, public
 from symc.tensors.sizes import as_size, known_number, user_shape
@@ -158,3 +159,35 @@ _indices("mask_indices", np.mask_indices, "The indices where a function of NumPy
 def diag_indices(n: Any, ndim: int = 2) -> tuple[Tensor, ...]:
     """The indices of the main diagonal of ``ndim`` axes of size n."""
     return (API["arange"](n),) * ndim
+
+
+def _reads(read: Callable[..., Any]) -> None:
+    def call(*args: Any, **kwargs: Any) -> Tensor:
+        return as_tensor(read(*args, **kwargs))
+    call.__name__ = call.__qualname__ = read.__name__
+    call.__doc__ = f"What NumPy's ``{read.__name__}`` reads, as a constant."
+    public()(call)
+
+
+for _read in (np.fromiter, np.fromstring, np.frombuffer, np.fromfile, np.loadtxt, np.genfromtxt):
+    _reads(_read)
+
+
+@public(np.array_repr)
+def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
+    """The text that stands for a value: its type and name, as its numbers are not known."""
+    return repr(as_tensor(arr))
+
+
+@public(np.array_str)
+def array_str(a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
+    """As ``array_repr``."""
+    return repr(as_tensor(a))
+
+
+@public()
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Tensor:
+    """``a`` as a tensor; infinities and nan are an error, in a call if they are data."""
+    t = asarray(a, dtype)
+    return t if t.dtype.kind not in "fc" else t - API["astype"](
+        must_hold(API["all"](API["isfinite"](t)), "asarray_chkfinite: all numbers are finite"), t.dtype)

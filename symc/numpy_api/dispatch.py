@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
@@ -74,6 +75,8 @@ def _run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
         axis = kwargs.pop("axis", inputs[1] if len(inputs) > 1 else 0)
         return (API[ACCUMULATE[ufunc]](inputs[0], axis=axis, **kwargs) if ufunc in ACCUMULATE
                 else PROTOCOLS["accumulate"](ufunc, inputs[0], axis, **kwargs))
+    if method == "reduceat" and ufunc in REDUCE and not isinstance(inputs[1], Tensor):
+        return _reduceat(ufunc, as_tensor(inputs[0]), inputs[1:], kwargs)
     if method == "at" and active() is not None:
         return ufunc_at(ufunc, inputs)
     if method == "outer" and ufunc in UFUNCS and ufunc.nin == 2:
@@ -84,7 +87,7 @@ def _run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
     if package == "scipy.special" and method == "__call__" and not kwargs and name in _OF_SCIPY:
         return _OF_SCIPY[name](*inputs)
     shown += "" if method == "__call__" else f".{method}"
-    hint = {"at": "use x.at[i].add(v), .multiply, .max, .min or .set", "reduceat": "reduce slices one by one"}.get(
+    hint = {"at": "use x.at[i].add(v), .multiply, .max, .min or .set", "reduceat": "sc.ragged has segments"}.get(
         method
     )
     if package != "np":
@@ -94,6 +97,16 @@ def _run_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
         )
     hint = hint or _near(name)
     raise SymbolicValueError(f"{shown} is not available on symbolic values", values=_rows(inputs), help=hint)
+
+
+def _reduceat(ufunc: np.ufunc, x: Tensor, given: Sequence[Any], kwargs: dict[str, Any]) -> Tensor:
+    """``ufunc.reduceat`` at constant places: of the slices from each to the next, or its element where that is less."""
+    axis = kwargs.pop("axis", given[1] if len(given) > 1 else 0)
+    places = [int(i) for i in np.asarray(given[0])]
+    ends = [j if j > i else i + 1 for i, j in itertools.pairwise(places)] + [None]
+    head = (slice(None),) * (axis % x.ndim)
+    parts = [API["getitem"](x, (*head, slice(i, j))) for i, j in zip(places, ends, strict=True)]
+    return API["stack"]([API[REDUCE[ufunc]](p, axis=axis, **kwargs) for p in parts], axis)
 
 
 _NO_OUT = ("use the result; sc.where selects, x.at[i].set(v) replaces elements; a function under sc.jit may write into "

@@ -106,12 +106,6 @@ def _expanded(t: Tensor, index: Any) -> list[Any]:
 def _read(item: Any, t: Tensor) -> list[Any]:
     if item is None or item is Ellipsis or isinstance(item, slice):
         return [item]
-    if isinstance(item, bool | np.bool_):
-        raise IndexingError(
-            "True and False are no indices here",
-            values=rows([t]),
-            help="x[None] adds an axis; sc.where(c, x, y) selects",
-        )
     size = None if isinstance(item, np.ndarray | Tensor | list | tuple) else size_of(item)
     if size is not None:
         return [size]
@@ -119,7 +113,7 @@ def _read(item: Any, t: Tensor) -> list[Any]:
         return [int(item)]
     if isinstance(item, str | float) or not isinstance(item, Tensor | np.ndarray | list | tuple):
         raise IndexingError(f"{item!r} is not an index", values=rows([t]),
-                            help="indices are integers, slices, ..., None, integer arrays and constant masks")
+                            help="indices are integers, slices, ..., None, arrays of integers and masks")
     if isinstance(item, list | tuple) and not len(item):
         item = np.zeros(0, np.int64)
     i = as_tensor(item)
@@ -369,11 +363,11 @@ def read(v: Value, p: Parsed) -> Value:
 @public(memory="item")
 def getitem(x: Any, index: Any) -> Tensor:
     """``x[index]``."""
-    t, index = _truths(as_tensor(x), index)
+    t, index = truths(as_tensor(x), index)
     return Tensor(read(t.value, parse(t, index)))
 
 
-def _truths(t: Tensor, index: Any) -> tuple[Tensor, Any]:
+def truths(t: Tensor, index: Any) -> tuple[Tensor, Any]:
     """True, False and masks without axes as NumPy means them: index arrays with the one element 0, or none, of an axis
     of size 1 that is added for them."""
     items = list(index) if isinstance(index, tuple) else [index]

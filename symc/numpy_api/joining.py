@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from symc.numpy_api.promotion import check_times, rows, same_dtype
 from symc.tensors.constants import known_array
 from symc.tensors.convert import as_operand, as_tensor, convert
 from symc.tensors.public import API, public
-from symc.tensors.sizes import as_size, known_number, size_of, user_size
+from symc.tensors.sizes import as_size, size_of, user_size
 from symc.tensors.tensor import Tensor
 
 
@@ -154,23 +155,13 @@ def _cuts(n: Size, indices_or_sections: Any, name: str, exact: bool) -> list[tup
         raise ShapeError(f"{name}: the number of pieces must be a positive int, not {indices_or_sections!r}")
     check_times(k, f"{name}: the number of pieces")
     whole, extra = n // k, n % k
-    if isinstance(extra, Dim):
-        extra = known_number(extra, extra)
-    if isinstance(extra, Dim) or isinstance(n, Dim):
-        if extra != 0 and exact or isinstance(extra, Dim):
-            raise ShapeError(f"{name}: whether {k} divides {n} is not known", help="give the indices of the cuts")
-    elif extra and exact:
+    if isinstance(extra, int) and extra and exact:
         raise ShapeError(
             f"{name}: an axis of size {n} does not divide into {k} equal pieces",
             help="sc.array_split takes pieces that differ",
         )
-    out: list[tuple[Size, Size] | slice] = []
-    start: Size = 0
-    for i in range(k):
-        size = whole + (1 if isinstance(extra, int) and i < extra else 0)
-        out.append((start, size))
-        start = start + size
-    return out
+    ends = [i * whole + (0 if exact else minimum(i, extra)) for i in range(k + 1)]
+    return [(a, b - a) for a, b in itertools.pairwise(ends)]
 
 
 def _piece(n: Size, a: Size, b: Size | None) -> tuple[Size, Size] | slice:
@@ -190,7 +181,10 @@ def _split(name: str, function: Callable, exact: bool) -> Callable[..., list[Ten
     def call(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
         t = as_tensor(ary)
         axis = normal_axis(axis, t.ndim, name, t)
-        head = (slice(None),) * axis
+        head, n, k = (slice(None),) * axis, t.value.shape[axis], size_of(indices_or_sections)
+        if exact and isinstance(k, int) and k > 0 and isinstance(n % k, Dim):  # a call raises where k does not divide n
+            t = Tensor(lookup("ensure_shape")(t.value, shape=(*t.value.shape[:axis], n // k * k,
+                                                              *t.value.shape[axis + 1:])))
         return [
             API["getitem"](t, (*head, cut)) if isinstance(cut, slice) else Tensor(part(t.value, axis, *cut))
             for cut in _cuts(t.value.shape[axis], indices_or_sections, name, exact)

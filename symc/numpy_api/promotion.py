@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError, SymbolicValueError
-from symc.ir.dim import Size, known_equal
+from symc.ir.dim import Dim, Size, known_equal, number
 from symc.ir.op import lookup
 from symc.ir.types import DTYPE_NAMES, as_dtype
 from symc.ir.value import Value
@@ -137,6 +137,8 @@ def broadcast_shape(tensors: Sequence[Tensor], name: str) -> tuple[Size, ...]:
     out: list[Size] = []
     for axis in range(-max(map(len, shapes)), 0):
         sizes = [s[axis] for s in shapes if len(s) >= -axis and s[axis] != 1]
+        if any(s != sizes[0] for s in sizes):  # x[:, :1] beside x is stretched: it has a column, or a call raises
+            sizes = [s for s in sizes if not at_most_one(s)] or sizes
         numbers = [s for s in sizes if isinstance(s, int)]
         target: Size = (numbers or sizes or [1])[0]
         if any(known_equal(s, target) is False for s in sizes):
@@ -145,6 +147,11 @@ def broadcast_shape(tensors: Sequence[Tensor], name: str) -> tuple[Size, ...]:
                              help=_shape_hint(shapes, axis, target, different))
         out.append(target)
     return tuple(out)
+
+
+def at_most_one(size: Size) -> bool:
+    """True for what is 0 or 1 whatever the sizes are that it is made of, as the size of ``x[:1]``; judged by a few."""
+    return isinstance(size, Dim) and all(number(size, n) in (0, 1) for n in (0, 1, 2, 3, 17, 1000))
 
 
 def _shape_hint(shapes: Sequence[tuple], axis: int, a: Size, b: Size) -> str:
@@ -164,10 +171,10 @@ def stretch(v: Value, shape: tuple[Size, ...]) -> Value:
         return v
     offset = len(shape) - len(have)
     want = shape[offset:]
-    if any(
-        h != w and h != 1 for h, w in zip(have, want, strict=True)
-    ):  # sizes that are equal or else an error in a call
-        v = lookup("ensure_shape")(v, shape=tuple(1 if h == 1 else w for h, w in zip(have, want, strict=True)))
+    if any(h != w and h != 1 for h, w in zip(have, want, strict=True)):  # equal, or else an error in a call
+        v = lookup("ensure_shape")(v, shape=tuple(
+            1 if h != w and (h == 1 or at_most_one(h) and not at_most_one(w)) else w
+            for h, w in zip(have, want, strict=True)))
     kept = [i for i, (h, w) in enumerate(zip(v.shape, want, strict=True)) if h == w]
     if len(kept) == len(shape):
         return v

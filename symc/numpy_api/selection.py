@@ -11,7 +11,7 @@ from symc.errors import DTypeError, IndexingError, InputError, OutOfRangeError, 
 from symc.ir.dim import Size, known_equal, product
 from symc.ir.op import lookup
 from symc.numpy_api.indexing import wrapped_size
-from symc.numpy_api.manipulation import normal_axis
+from symc.numpy_api.manipulation import normal_axes, normal_axis
 from symc.numpy_api.promotion import broadcast_shape, rows, same_dtype
 from symc.tensors.convert import as_tensor, placed
 from symc.tensors.public import API, public
@@ -80,13 +80,14 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
 @public(np.delete)
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Tensor:
-    """The value without the elements at constant places along an axis whose size is known."""
+    """The value without the elements at places along an axis: integers, a slice or a mask."""
     t, axis = _along(arr, axis, "delete")
     n = known_number(t.value.shape[axis])
-    if n is None:
-        raise ShapeError(
-            "delete: the size of the axis must be known", values=rows([t]), help="join slices with sc.concatenate"
-        )
+    if n is None or isinstance(obj, Tensor):
+        obj = obj if isinstance(obj, int | slice | Tensor) else np.asarray(obj)
+        obj = obj.astype(np.int64) if isinstance(obj, np.ndarray) and not obj.size else obj
+        kept = API["ones"](t.shape[axis], dtype=bool).at[obj].set(False)
+        return API["compress"](kept, t, axis)
     places = _constant(obj, t, "delete", "sc.where(mask, x, other) keeps the shape; so does sc.roll of the rest")
     try:
         kept = np.delete(np.arange(n), places)
@@ -269,11 +270,13 @@ def _indices_of(name: str, build: Callable[..., Any]) -> None:
     def call(arr: Any, k: int = 0) -> tuple[Tensor, ...]:
         t = as_tensor(arr)
         shape = [known_number(s) for s in t.value.shape]
-        if t.ndim != 2 or None in shape:
-            raise ShapeError(f"{name}: a matrix of known sizes is needed", values=rows([t]))
+        if t.ndim != 2:
+            raise ShapeError(f"{name}: a matrix is needed", values=rows([t]))
+        if None in shape:
+            return API["nonzero"](API[name[:4]](API["ones"](t.shape, dtype=bool), k))
         return tuple(map(as_tensor, build(shape, k)))
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"NumPy's ``{name}``, for a matrix whose sizes are known."
+    call.__doc__ = f"NumPy's ``{name}``."
     public(getattr(np, name))(call)
 
 
@@ -288,3 +291,19 @@ def diag_indices_from(arr: Any) -> tuple[Tensor, ...]:
     if t.ndim < 2 or any(known_equal(n, t.value.shape[0]) is False for n in t.value.shape):
         raise ShapeError("diag_indices_from: at least two axes, all of one size, are needed", values=rows([t]))
     return (API["arange"](t.shape[0]),) * t.ndim
+
+
+@public(np.lib.stride_tricks.sliding_window_view)
+def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Tensor:
+    """The windows of a value, one for each place where it fits; their axes are the last ones."""
+    t = as_tensor(x)
+    shape = tuple(window_shape) if isinstance(window_shape, list | tuple | np.ndarray) else (window_shape,)
+    axes = normal_axes(tuple(range(t.ndim)) if axis is None else axis, t.ndim, "sliding_window_view", t)
+    if len(shape) != len(axes):
+        raise ShapeError(f"sliding_window_view: {len(shape)} sizes of windows for {len(axes)} axes", values=rows([t]))
+    for a, w in zip(axes, shape, strict=True):
+        if isinstance(w, int) and isinstance(n := t.value.shape[a], int) and not 0 <= w <= n:
+            raise ShapeError(f"sliding_window_view: no window of {w} fits in an axis of size {n}", values=rows([t]))
+        first = API["arange"](t.shape[a] - w + 1)
+        t = API["moveaxis"](API["take"](t, API["expand_dims"](first, 1) + API["arange"](w), a), a + 1, -1)
+    return t

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from symc.errors import DTypeError, ShapeError
-from symc.ir.dim import Size, known_equal, maximum, product
+from symc.ir.dim import Size, known_equal, known_nonnegative, maximum, product
 from symc.ir.op import lookup, splat
 from symc.ir.ops.index import combining
 from symc.ir.ops.leaf import scalar
@@ -17,7 +17,7 @@ from symc.ir.ops.reduce import identity
 from symc.ir.ops.shape import flip, inverse_permutation
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
-from symc.numpy_api.indexing import Parsed, getitem, parse, read, result_axes, with_new_axes
+from symc.numpy_api.indexing import Parsed, getitem, parse, read, result_axes, truths, with_new_axes
 from symc.numpy_api.manipulation import permuted, reshaped
 from symc.numpy_api.promotion import check_range, rows, stretch
 from symc.numpy_api.ufuncs import choose
@@ -108,7 +108,8 @@ def _powered(x: Tensor, index: Any, v: Any) -> Tensor:
 
 @located
 def _update(x: Tensor, index: Any, v: Any, mode: str) -> Tensor:
-    p = parse(x, index)
+    t, index = truths(x, index)
+    p = parse(t, index)
     u = as_operand(v)
     check_range(u, x.dtype, f"at[].{mode}", (x, u))
     if u.dtype.kind == "c" and x.dtype.kind != "c":
@@ -117,9 +118,19 @@ def _update(x: Tensor, index: Any, v: Any, mode: str) -> Tensor:
         )
     shape = tuple(_result_shape(p))
     placed = _spread(Tensor(convert(u.value, x.dtype)), shape, x)
-    if p.arrays:
-        return Tensor(_scatter(x.value, p, placed, mode))
-    return Tensor(insert(x.value, p, placed, mode))
+    return Tensor(reshaped((_scatter if p.arrays else insert)(within(t.value, p), p, placed, mode), x.value.shape))
+
+
+def within(x: Value, p: Parsed) -> Value:
+    """``x``, of which a call makes sure that it has the places that integers name."""
+    least = list(x.shape)
+    for a, (n, start) in enumerate(zip(x.shape, p.start, strict=True)):
+        if p.size[a] == 1 and a not in p.axes:
+            for need in (start + 1, n - start):
+                least[a] = least[a] if known_nonnegative(n - need) else maximum(least[a], need)
+    if least == list(x.shape):
+        return x
+    return lookup("ensure_shape")(lookup("ensure_shape")(x, shape=tuple(least)), shape=x.shape)
 
 
 def _result_shape(p: Parsed) -> list[Size]:

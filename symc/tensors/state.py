@@ -24,6 +24,7 @@ from symc.ir.value import Value, fresh_input
 from symc.tensors.callsite import caller
 from symc.tensors.constants import known_array
 from symc.tensors.convert import own_dtype
+from symc.tensors.labels import Labels, checked
 from symc.tensors.leaves import Leaf, leaf_of, register_leaf
 from symc.tensors.others import array_of
 from symc.tensors.sizes import named_size
@@ -36,12 +37,13 @@ _cells: weakref.WeakSet[Cell] = weakref.WeakSet()
 class Cell:
     """The storage of a shared variable. ``lock`` is held by whoever reads or replaces ``array``."""
 
-    __slots__ = ("__weakref__", "array", "borrowed", "leaf", "loc", "lock", "name", "pending", "running", "serial",
-                 "type", "updated", "version", "watched")  # fmt: skip
+    __slots__ = ("__weakref__", "array", "borrowed", "dims", "leaf", "loc", "lock", "name", "pending", "running",
+                 "serial", "type", "updated", "version", "watched")  # fmt: skip
 
-    def __init__(self, array: np.ndarray, type_: TensorType, name: str, loc: Loc | None = None):
+    def __init__(self, array: np.ndarray, type_: TensorType, name: str, loc: Loc | None = None,
+                 dims: Labels | None = None):
         self.array: Any = array  # of the host, or of the device that it was brought to
-        self.type, self.name, self.loc = type_, name, loc
+        self.type, self.name, self.loc, self.dims = type_, name, loc, dims
         self.lock = new_lock()
         self.pending: Any = None  # the last call that was pushed and uses it (``driver/push.py``)
         self.mark(False, None)
@@ -73,7 +75,7 @@ class Cell:
             )
 
     def __reduce__(self):
-        return checked_cell, (self.get(False), self.type, self.name, self.loc)
+        return checked_cell, (self.get(False), self.type, self.name, self.loc, self.dims)
 
     def host(self) -> np.ndarray:
         """The array, for who computes on the host. Raises DeviceError if it is elsewhere."""
@@ -129,14 +131,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 
-def checked_cell(array: Any, type_: TensorType, name: str, loc: Loc | None = None) -> Cell:
+def checked_cell(array: Any, type_: TensorType, name: str, loc: Loc | None = None, dims: Labels | None = None) -> Cell:
     """A cell from outside. Raises InputError for an array that is not of the type."""
     fits = isinstance(array, np.ndarray) and array.dtype == type_.dtype and array.ndim == type_.ndim and all(
         isinstance(s, Dim) or s == n for s, n in zip(type_.shape, array.shape, strict=True))
     if not fits:
         given = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
         raise InputError(f"the state {name} is declared {type_}, but {given} was found for it")
-    return Cell(array if array.flags.carray else np.array(array, order="C"), type_, name, loc)
+    return Cell(array if array.flags.carray else np.array(array, order="C"), type_, name, loc, dims)
 
 
 class SharedVariable(Tensor):
@@ -194,7 +196,7 @@ class SharedVariable(Tensor):
 
 
 def _restore(value: Value, cell: Cell) -> SharedVariable:
-    register_leaf(value, Leaf(cell.name, cell.loc, "state", cell))
+    register_leaf(value, Leaf(cell.name, cell.loc, "state", cell, cell.dims))
     return SharedVariable(value, cell)
 
 
@@ -211,12 +213,14 @@ def variable_of(cell: Cell) -> SharedVariable:
 
 
 def shared(
-    value: Any, name: str | None = None, borrow: bool = False, *, dtype: Any = None, shape: Sequence[Any] | None = None
+    value: Any, name: str | None = None, borrow: bool = False, *, dtype: Any = None,
+    shape: Sequence[Any] | None = None, dims: Sequence[str | None] | str | None = None
 ) -> SharedVariable:
     """State: a tensor that holds an array (a copy of ``value``, unless ``borrow``).
 
     The shape is that of the value and stays; ``shape=("n", 10)`` (ints, size names, None for a fresh size) lets
-    ``set_value`` change the named sizes. Raises DTypeError or ShapeError when the value does not fit.
+    ``set_value`` change the named sizes. ``dims``: labels of the axes, as of an input. Raises DTypeError
+    or ShapeError when the value does not fit.
 
     >>> total = sc.shared(0.0, "total")
     >>> count = sc.compile(total, updates={total: total + 1})
@@ -229,10 +233,11 @@ def shared(
         d = own_dtype(value, as_dtype(array.dtype)) if dtype is None else as_dtype(dtype)
         type_ = TensorType(d, array.shape if shape is None else _declared(shape, name))
         array = own(array, type_, name or "value", borrow)
+        labels = None if dims is None else checked(dims, type_.shape, f"state {name!r}")
     except SymcError as e:
         e.attach((), [loc])
         raise
-    cell = Cell(array, type_, name or "", loc)
+    cell = Cell(array, type_, name or "", loc, labels)
     cell.mark(borrow, None)
     return _restore_at(loc, cell)
 

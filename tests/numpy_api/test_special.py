@@ -12,6 +12,7 @@ import scipy.special
 
 import symc as sc
 from symc.ir.op import Op, all_ops, lookup
+from symc.ir.ops.complex_functions import NAMES, OF_ORDER
 from symc.ir.ops.special import INTEGER, SEVERAL, TABLE
 from symc.numpy_api.special_page import NOT_HERE, page
 from symc.tensors.tensor import Tensor
@@ -197,3 +198,24 @@ def test_a_warm_process_finds_them(tmp_path):
 
 def test_records_say_what_kernels_call():
     assert lookup("bdtr").facts.routine.key == "dld00_bdtr" and lookup("sici_1").facts.routine.key == "d21_sici"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_functions_of_complex_numbers(name):
+    rng = np.random.default_rng(0)
+    a, order = rng.normal(size=4) + 1j * rng.normal(size=4), np.array([0.0, 1, 1.5, -0.5])
+    z, v = sc.input("z", "complex128", ("n",)), sc.input("v", "float64", ("n",))
+    ours, theirs = getattr(sc.special, name), getattr(scipy.special, name)
+    first = (z, 1) if name == "lambertw" else (v, z) if name in OF_ORDER else (z,)
+    want = theirs(a, 1) if name == "lambertw" else theirs(order, a) if name in OF_ORDER else theirs(a)
+    got = sc.compile(ours(*first), [z, v], mode="reference")(a, order)
+    np.testing.assert_allclose(got, want, rtol=1e-13)
+    assert sc.special.lambertw(v).dtype == sc.special.wofz(v).dtype == np.complex128
+
+
+def test_orders_have_no_derivative():
+    v = sc.vector("v")
+    with pytest.raises(sc.GradientError, match="order"):
+        sc.grad(sc.sum(sc.abs(sc.special.hankel1(v, 2 + 0j))), v)
+    with pytest.raises(sc.DTypeError, match="order must be real"):
+        sc.special.jv(1j * v, 1j * v)

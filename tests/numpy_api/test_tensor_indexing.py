@@ -190,8 +190,6 @@ def test_true_and_false():
     for truth in (True, False):
         for got, want in zip(f(truth, x), [x[truth], x[0, truth, ..., 1:]], strict=True):
             np.testing.assert_array_equal(got, want)
-    with pytest.raises(sc.IndexingError, match="True and False are no indices"):
-        t.at[True].set(0.0)
 
 
 @pytest.mark.parametrize(("index", "words"), [

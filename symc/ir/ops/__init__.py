@@ -11,6 +11,7 @@ from symc.ir.ops import (
     cast,
     collective,
     compare,
+    complex_functions,
     control,
     conv,
     cumulative,
@@ -50,7 +51,7 @@ from symc.ir.ops import (
 #: The families, in the order in which the documentation shows them.
 FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, softmax, linalg,
             gemm, windows, conv, pool, factor, solve, determinant, spectral, block_forms, matrix_functions, fourier,
-            index, sort, search, places, random, special, bessel, hypergeometric,
+            index, sort, search, places, random, special, bessel, hypergeometric, complex_functions,
             control, call, remat, cached, implicit, effect, collective, assume, kernel, sparse, store, loop)
 
 seal()
@@ -66,6 +67,7 @@ __all__ = [
     "cast",
     "collective",
     "compare",
+    "complex_functions",
     "control",
     "conv",
     "cumulative",
