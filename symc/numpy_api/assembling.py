@@ -169,7 +169,7 @@ def _reads(read: Callable[..., Any]) -> None:
     public()(call)
 
 
-for _read in (np.fromiter, np.fromstring, np.frombuffer, np.fromfile, np.loadtxt, np.genfromtxt):
+for _read in (np.fromiter, np.fromstring, np.frombuffer, np.loadtxt, np.genfromtxt):
     _reads(_read)
 
 
