@@ -173,18 +173,6 @@ for _read in (np.fromiter, np.fromstring, np.frombuffer, np.loadtxt, np.genfromt
     _reads(_read)
 
 
-@public(np.array_repr)
-def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
-    """The text that stands for a value: its type and name, as its numbers are not known."""
-    return repr(as_tensor(arr))
-
-
-@public(np.array_str)
-def array_str(a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
-    """As ``array_repr``."""
-    return repr(as_tensor(a))
-
-
 @public()
 def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Tensor:
     """``a`` as a tensor; infinities and nan are an error, in a call if they are data."""

@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from symc import numpy_api as xp
 from symc import random
 from symc import special as S
@@ -20,7 +22,8 @@ from symc.tensors.convert import as_operand, inexact_dtype
 from symc.tensors.public import API, located
 from symc.tensors.tensor import Tensor
 
-cholesky, solve_triangular, diagonal = (API[f"linalg.{n}"] for n in ("cholesky", "solve_triangular", "diagonal"))
+cholesky, solve_triangular, diagonal, eigh = (API[f"linalg.{n}"] for n in (
+    "cholesky", "solve_triangular", "diagonal", "eigh"))
 LOG_2, LOG_PI = math.log(2), math.log(math.pi)
 
 
@@ -132,9 +135,23 @@ def _whitened(factor: Any, x: Any) -> Any:
     return z, xp.sum(xp.log(diagonal(factor)), axis=-1)
 
 
-def _normal(x: Any, mean: Any = None, cov: Any = 1.0, chol: Any = None) -> Any:
-    z, log_det = _whitened(_factor(cov, chol, x), x if mean is None else x - mean)
+def _normal(x: Any, mean: Any = None, cov: Any = 1.0, chol: Any = None, allow_singular: bool = False) -> Any:
+    away = x if mean is None else x - mean
+    if allow_singular:
+        return _singular_normal(away, xp.asarray(cov) if chol is None else chol @ xp.asarray(chol).mT)
+    z, log_det = _whitened(_factor(cov, chol, x), away)
     return -0.5 * xp.sum(z * z, axis=-1) - log_det - x.shape[-1] * (LOG_2 + LOG_PI) / 2
+
+
+def _singular_normal(away: Any, cov: Any) -> Any:
+    """The density in the span of a covariance that may be singular, and none outside of it, as SciPy decides."""
+    w, q = eigh(cov if cov.ndim >= 2 else cov[..., None] * xp.eye(away.shape[-1], dtype=away.dtype))
+    least = xp.max(xp.abs(w), axis=-1, keepdims=True) * (1e3 if w.dtype == np.float32 else 1e6) * np.finfo(w.dtype).eps
+    kept = w > least
+    safe, z = xp.where(kept, w, 1.0), (away[..., None, :] @ q)[..., 0, :]
+    found = xp.sum(xp.where(kept, -0.5 * (z * z / safe + xp.log(safe) + LOG_2 + LOG_PI), 0.0), axis=-1)
+    outside = xp.sum(xp.where(kept, 0.0, z * z), axis=-1) >= xp.squeeze(least, -1) ** 2
+    return xp.where(outside & ~xp.all(kept, axis=-1), -np.inf, found)
 
 
 def _normal_draw(key: Any, mean: Any = None, cov: Any = 1.0, chol: Any = None, size: Any = None,

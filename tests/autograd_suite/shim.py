@@ -63,8 +63,51 @@ def _scipy() -> types.ModuleType:
     linalg.__dict__.update(vars(sc.linalg), sqrtm=lambda a: sc.linalg.sqrtm(sc.astype(a, "complex128")))
     parts = {"stats": stats, "special": sc.special, "linalg": linalg, "signal": types.ModuleType("signal"),
              "integrate": types.ModuleType("integrate")}
+    parts["signal"].__dict__["convolve"] = _convolve
+    parts["integrate"].__dict__["odeint"] = _odeint
     found.__dict__.update(parts)
     return found
+
+
+def _convolve(a: Any, b: Any, axes: Any = None, dot_axes: Any = ((), ()), mode: str = "full") -> Any:
+    """autograd's: a convolution along axes, a product over others; the axes of a, of b, and those of the first."""
+    over, dots = axes or (range(a.ndim), range(b.ndim)), [list(d) for d in dot_axes]
+    letters = "abcdefghijklmnop"
+    left, right = list(letters[:a.ndim]), list(letters[8:8 + b.ndim])
+    for i, j in zip(*dots, strict=True):
+        right[j] = left[i]
+    conv, taps = [left[i] for i in over[0]], [right[j] for j in over[1]]
+    free = [x for k, x in enumerate(left) if x not in conv and k not in dots[0]]
+    free += [x for k, x in enumerate(right) if x not in taps and k not in dots[1]]
+    short = "".join(x for x in right if x not in taps)
+    sizes, out = [(a.shape[i], b.shape[j]) for i, j in zip(*over, strict=True)], 0
+    for place in np.ndindex(*[k for _, k in sizes]):
+        index = [slice(None)] * b.ndim
+        for j, i in zip(over[1], place, strict=True):
+            index[j] = i
+        term = sc.einsum(f"{''.join(left)},{short}->{''.join(free + conv)}", a, b[tuple(index)])
+        around = [(i, k - 1 - i) for i, (_, k) in zip(place, sizes, strict=True)]
+        out = out + sc.pad(term, [(0, 0)] * len(free) + around)
+    keep = [slice(None)] * len(free)
+    for n, k in sizes:
+        size = {"full": n + k - 1, "same": n, "valid": max(n, k) - min(n, k) + 1}[mode]
+        keep.append(slice((n + k - 1 - size) // 2, (n + k - 1 - size) // 2 + size))
+    return out[tuple(keep)]
+
+
+def _odeint(func: Any, y: Any, t: Any, args: Any = ()) -> Any:
+    """Steps of Runge and Kutta's between the times."""
+    found = [y]
+    for k in range(t.shape[0] - 1):
+        h = (t[k + 1] - t[k]) / 4
+        for i in range(4):
+            at = t[k] + i * h
+            k1 = func(y, at, *args)
+            k2 = func(y + h / 2 * k1, at + h / 2, *args)
+            k3 = func(y + h / 2 * k2, at + h / 2, *args)
+            y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + func(y + h * k3, at + h, *args))
+        found.append(y)
+    return sc.stack(found)
 
 
 def _named(found: types.ModuleType) -> dict[str, Any]:
@@ -84,8 +127,7 @@ class _Distribution(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         return getattr(self.theirs, name) if name == "rvs" else partial(self._call, name)
 
-    def _call(self, name: str, *args: Any, allow_singular: bool = False, **kwargs: Any) -> Any:
-        assert not allow_singular
+    def _call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         return getattr(self.ours, name)(*args, **kwargs)
 
 

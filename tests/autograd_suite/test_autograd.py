@@ -16,11 +16,6 @@ from tests.autograd_suite.shim import loaded
 
 SAMPLE = 8  # one test in this many also runs its first check on the default backend
 
-#: Tests of what symc does not have: these functions, singular covariances, erf of complex numbers.
-MISSING = {f"test_scipy.test_{name}" for name in (
-    "convolve_generalization", "convolve", "convolve_2d", "convolve_ignore", "convolve_ignore_dot", "odeint",
-    "mvn_sing_cov", "erf", "erfc")}
-
 sources = cache(fetch_sources)
 
 
@@ -34,7 +29,7 @@ def all_tests() -> list[str]:
     lists = [(m, part.orelse if isinstance(part, ast.Try) else part.body) for m, part in parts
              if isinstance(part, ast.Module | ast.Try)]
     names = [f"{m}.{d.name}" for m, body in lists for d in body if isinstance(d, ast.FunctionDef)]
-    return list(dict.fromkeys(n for n in names if ".test_" in n and n not in MISSING))
+    return list(dict.fromkeys(n for n in names if ".test_" in n))
 
 
 TESTS = all_tests()

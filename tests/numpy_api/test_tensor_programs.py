@@ -262,8 +262,8 @@ def test_special_functions_of_two_and_stable_forms():
     ]
     for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(g, w, rtol=1e-12)
-    with pytest.raises(sc.DTypeError, match="erf is not defined for complex"):
-        special.erf(a * 1j)
+    with pytest.raises(sc.DTypeError, match="gammaln is not defined for complex"):
+        special.gammaln(a * 1j)
 
 
 def test_arguments_that_are_not_available_are_named():

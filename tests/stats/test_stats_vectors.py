@@ -292,3 +292,14 @@ def test_entropies_are_scipys():
     np.testing.assert_allclose(float(sc.stats.dirichlet.entropy(alpha)), scipy.stats.dirichlet.entropy(alpha))
     with pytest.raises(sc.InputError, match="wishart has no entropy"):
         sc.stats.wishart.entropy(3, cov)
+
+
+def test_singular_covariances():
+    b = RNG.normal(size=(4, 2))
+    cov, mean = b @ b.T, np.arange(4.0)
+    x, points = sc.matrix("x"), mean + np.stack([b @ [0.3, -0.2], b @ [0.3, -0.2] + 1, np.zeros(4)])
+    normal, theirs = sc.stats.multivariate_normal, scipy.stats.multivariate_normal
+    got = sc.compile(normal.logpdf(x, mean, cov, allow_singular=True), [x])(points)
+    np.testing.assert_allclose(got, theirs.logpdf(points, mean, cov, allow_singular=True), rtol=1e-12)
+    same = sc.compile(normal.logpdf(x, mean, cov + np.eye(4), allow_singular=True), [x])(points)
+    np.testing.assert_allclose(same, theirs.logpdf(points, mean, cov + np.eye(4)), rtol=1e-12)
