@@ -5,8 +5,8 @@ from __future__ import annotations
 #: Reasons, and the names that they are of.
 REASONS: dict[str, str] = {
     "writes files and text, or reads what is no array of numbers":
-        "array2string array_repr array_str base_repr binary_repr format_float_positional format_float_scientific fromfile "
-        "fromregex load save savetxt savez savez_compressed",
+        "array2string array_repr array_str base_repr binary_repr format_float_positional format_float_scientific "
+        "fromfile fromregex load save savetxt savez savez_compressed",
     "memory is decided when a program is compiled; values have no addresses and no layout":
         "isfortran may_share_memory nested_iters shares_memory",
     "dates and times are no dtypes of symc":
