@@ -165,7 +165,7 @@ def _reads(read: Callable[..., Any]) -> None:
     def call(*args: Any, **kwargs: Any) -> Tensor:
         return as_tensor(read(*args, **kwargs))
     call.__name__ = call.__qualname__ = read.__name__
-    call.__doc__ = f"What NumPy's ``{read.__name__}`` reads, as a constant."
+    call.__doc__ = f"Numbers that NumPy's ``{read.__name__}`` reads, as a constant."
     public()(call)
 
 
