@@ -77,7 +77,7 @@ def _block(v: Value, name: str, outside: Mapping[Value, Value], results: Sequenc
 def _by_rule(v: Value, rule: Callable[..., list[Maybe]], given: Sequence[Maybe], back: bool) -> list[Maybe]:
     """Derivatives of ``v`` by its own rule. ``given`` are cotangents (``back``) or tangents."""
     levels = v.attrs["batch"]
-    types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+    types = v.types
     if not levels:
         return rule(given, Site(v.operands, types))
     operands = [_stripped(o.type, levels, k) for k, o in enumerate(v.operands)]

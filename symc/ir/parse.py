@@ -357,7 +357,7 @@ class _Parser:
             raise self.error(f"{op.name}: operands or attributes do not fit: {e}", start) from e
 
     def define(self, scope: dict[str, Value], names: list[str], v: Value, types: list[TensorType], start: int) -> None:
-        inferred: tuple[Type, ...] = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+        inferred: tuple[Type, ...] = v.types
         if tuple(types) != inferred:
             raise self.error(
                 f"{v.op.name} has type {', '.join(map(str, inferred))}, the text says {', '.join(map(str, types))}",

@@ -188,7 +188,7 @@ def _rows(arrays: Sequence[Any]) -> list[tuple[str, Any, Any]]:
 
 
 def _check(v: Value, out: Any, sizes: Mapping[str, int]) -> None:
-    types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+    types = v.types
     for t, array in zip(types, out if isinstance(v.type, TupleType) else (out,), strict=True):
         got = (getattr(array, "dtype", None), np.shape(array))
         if got != (t.dtype, concrete_shape(t.shape, sizes)):

@@ -136,7 +136,7 @@ class _Printer:
             text += " " + ", ".join(how_written(o, written) for o in v.operands)
         if shown := told_attrs(v):
             text += " " + print_attrs(shown)
-        types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+        types = v.types
         text += " : " + ", ".join(map(str, types))
         comment = self._comment(v)
         if not v.regions:

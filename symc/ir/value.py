@@ -63,6 +63,11 @@ class Value:
         return self._fingerprint
 
     @property
+    def types(self) -> tuple[TensorType, ...]:
+        """The types of the op's results, one or several."""
+        return self.type.items if isinstance(self.type, TupleType) else (self.type,)
+
+    @property
     def dtype(self) -> np.dtype:
         return self.type.dtype
 

@@ -20,7 +20,7 @@ from symc.ir.op import Decompose, Fold, Linear, Running, Update, View, picks
 from symc.ir.ops.effect import IDENTITY
 from symc.ir.reference import run_values
 from symc.ir.traverse import postorder, region_params
-from symc.ir.types import TensorType, TupleType
+from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, first_line, fresh_input
 from symc.tensors.constants import stands_alone
 
@@ -83,7 +83,7 @@ class Patterns:
 
     def _one(self, v: Value) -> Found | None:
         for x in (v, *v.operands):
-            for t in _types(x):
+            for t in x.types:
                 count(x, t)
         for rule in RULES:
             found = rule(self, v)
@@ -135,10 +135,6 @@ def met(v: Value, rows: np.ndarray, columns: np.ndarray, number: int, part: Patt
                             values=[(v.op.name, v.type, first_line(v))],
                             help="sc.jacobian and sc.hessian give dense matrices, sc.hvp and sc.jvp products with them")
     return _csr(rows, columns, (number, part.shape[0])) @ part
-
-
-def _types(v: Value) -> Sequence[TensorType]:
-    return v.type.items if isinstance(v.type, TupleType) else (v.type,)
 
 
 # --- the same elements ------------------------------------------------------------------------------------------------
@@ -349,7 +345,7 @@ def _stacked(p: Patterns, v: Value, stacks: list[dict[int, Pattern]]) -> list[Pa
     from scipy.sparse import vstack
 
     ordered = stacks[::-1] if v.attrs["reverse"] else stacks
-    types = _types(v)
+    types = v.types
     return [vstack([s[k] for s in ordered], format="csr") if ordered else empty(count(v, types[k]), p.width)
             for k in range(v.attrs["carry"], len(types))]
 
@@ -357,11 +353,11 @@ def _stacked(p: Patterns, v: Value, stacks: list[dict[int, Pattern]]) -> list[Pa
 def _mixed(p: Patterns, v: Value) -> Found:
     """Nothing is stated: all elements, but for axes along which an op does the same for every index."""
     out = []
-    for t in _types(v):
+    for t in v.types:
         count(v, t)
         parts = []
         for o in v.operands:
-            for part, type_ in zip(p.found[o] or [], _types(o), strict=False):
+            for part, type_ in zip(p.found[o] or [], o.types, strict=False):
                 if part is not None:
                     count(o, type_)
                     kept = _unmixed(v, type_, t)

@@ -17,7 +17,7 @@ from symc.ir.ops.collective import has_collective
 from symc.ir.ops.effect import has_effect
 from symc.ir.reference import run_values
 from symc.ir.traverse import every_value
-from symc.ir.types import TensorType, TupleType
+from symc.ir.types import TensorType
 from symc.ir.value import Value
 
 _known: weakref.WeakKeyDictionary[Value, np.ndarray] = weakref.WeakKeyDictionary()
@@ -116,7 +116,7 @@ def _alone(v: Value, inside: bool = False, sizes: bool = False) -> bool:
     params do."""
     if v.op.name == "param":
         return inside
-    types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+    types = v.types
     found = [s for t in types for s in t.shape]
     v.attrs.map(found.append)
     outside = v.op.name == "input" or v.op.facts.custom is not None or has_effect(v) or has_collective(v)

@@ -179,7 +179,7 @@ class _Walk:
         """The labels of a value; a list of them, of one with several results."""
         if v.op.name == "get":
             return self.found[v.operands[0]][v.attrs["index"]]
-        types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+        types = v.types
         none = [(None,) * t.ndim for t in types]
         if not v.operands or not any(any(d or ()) for o in v.operands for d in self._each(o)):
             dims = leaf_of(v).dims if v.op.name == "input" else None

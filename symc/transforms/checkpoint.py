@@ -61,7 +61,7 @@ API["checkpoint"] = checkpoint
 def _call(fn: Callable[..., Any], policy: str, /, *args: Any, **kwargs: Any) -> Any:
     given, structure = nest.flatten((args, kwargs))
     symbolic = [x for x in given if isinstance(x, Tensor)]
-    inputs = [_leaf(x) for x in symbolic]
+    inputs = [leaf_in_body(x) for x in symbolic]
     filled = iter([Tensor(v, x.weak) for v, x in zip(inputs, symbolic, strict=True)])
     args, kwargs = nest.unflatten(structure, [next(filled) if isinstance(x, Tensor) else x for x in given])
     with built() as made, user_code():
@@ -91,7 +91,8 @@ def _result(x: Any, path: str) -> Value:
     return (API["asarray"](t) if t.weak else t).value  # a number would promote like one; a result does not
 
 
-def _leaf(outside: Tensor) -> Value:
+def leaf_in_body(outside: Tensor) -> Value:
+    """A leaf of a body, for a value from outside."""
     known, v = leaf_of(outside.value), outside.value
     leaf = Leaf(known.name, known.loc or first_line(v), "body", dims=dims_of(outside))
     return register_leaf(fresh_input(v.type), leaf)

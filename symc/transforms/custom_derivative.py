@@ -15,7 +15,6 @@ from symc.grad import vjp as vjp_values
 from symc.grad.one_op import varies, zeros
 from symc.ir.dim import Dim
 from symc.ir.op import Custom, splat
-from symc.ir.ops.call import Site
 from symc.ir.traverse import replace
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value, fresh_input
@@ -25,13 +24,6 @@ from symc.tensors.tensor import Tensor
 
 Values = Sequence[Value | None]
 Direction = Callable[[Values, Any], list[Value | None]]
-
-
-def result_types(site: Value | Site) -> tuple[TensorType, ...]:
-    """The types of the results of what is differentiated."""
-    if isinstance(site, Site):
-        return site.types
-    return site.type.items if isinstance(site.type, TupleType) else (site.type,)
 
 
 def both_directions(forward: Direction | None, reverse: Direction | None) -> tuple[Direction, Direction]:
@@ -57,7 +49,7 @@ def custom_rule(forward: Direction | None, reverse: Direction | None) -> Custom:
 
 def _transposed_reverse(reverse: Direction) -> Direction:
     def run(tangents: Values, v: Any) -> list[Value | None]:
-        leaves = [fresh_input(t) if varies(t) else None for t in result_types(v)]
+        leaves = [fresh_input(t) if varies(t) else None for t in v.types]
         pairs = [(c, t) for c, t in zip(reverse(leaves, v), tangents, strict=True) if c is not None and t is not None]
         moved = [g for g in leaves if g is not None]
         found = iter(_linear_part([c for c, _ in pairs], moved, [t for _, t in pairs]))

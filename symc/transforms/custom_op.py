@@ -26,7 +26,7 @@ from symc.ir.dim import Dim, Size
 from symc.ir.facts import CustomOp, Facts
 from symc.ir.op import Custom, Decompose, Derivative, Element, Elementwise, Op, all_ops, register, unregister
 from symc.ir.ops import effect as effects
-from symc.ir.ops.effect import IDENTITY
+from symc.ir.ops.effect import IDENTITY, read_only
 from symc.ir.ops.elementwise import check_kind
 from symc.ir.ops.kernel import results_of
 from symc.ir.types import TensorType, TupleType, Type, as_dtype
@@ -321,13 +321,6 @@ def _first(first: Any, *others: Any, **attrs: Any) -> tuple[Any, Any]:
     return first.dtype, first.shape
 
 
-def read_only(a: Any) -> np.ndarray:
-    """A view that the user's function cannot write through: inputs are never modified."""
-    view = np.asarray(a).view()
-    view.flags.writeable = False
-    return view
-
-
 class _Spec:
     """Operand as ``infer`` sees it: dtype, shape and rank."""
 
@@ -363,7 +356,7 @@ def _custom(own: _Own, vjp: Callable | None, jvp: Callable | None) -> Custom:
     def forward(tangents: Sequence[Value | None], v: Value) -> list[Value | None]:
         assert jvp is not None
         found = jvp(tensors(tangents), *tensors(v.operands), **own.shown(v.attrs))
-        types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+        types = v.types
         found = found if isinstance(v.type, TupleType) else [found]
         return all_fitted(found, types, own.name, "jvp gives {given} tangents for {wanted} results")
 

@@ -24,14 +24,13 @@ from symc.ir.ops.kernel import results_of
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
-from symc.ir.value import Value, first_line, fresh_input
+from symc.ir.value import Value
 from symc.tensors.callsite import caller, user_code
 from symc.tensors.convert import as_tensor
-from symc.tensors.labels import dims_of
-from symc.tensors.leaves import Leaf, leaf_of, register_leaf
 from symc.tensors.public import API, located
 from symc.tensors.pytree import Nest, flatten, match, unflatten
 from symc.tensors.tensor import Tensor
+from symc.transforms.checkpoint import leaf_in_body
 from symc.transforms.custom_derivative import both_directions, dense, fitted
 
 Values = Sequence[Value | None]
@@ -124,7 +123,7 @@ class _Block:
             self._no_keyword(given[positional:])
             picked = [k for k in picked if k < positional]
         outside = [as_tensor(given[k]) for k in picked]
-        inputs = [_leaf(t) for t in outside]
+        inputs = [leaf_in_body(t) for t in outside]
         kept = [None if k in picked else x for k, x in enumerate(given)]
         frame = _Frame(structure, kept, picked, [t.weak for t in outside])
         own_args, own_kwargs = frame.filled([Tensor(v, t.weak) for v, t in zip(inputs, outside, strict=True)])
@@ -280,7 +279,3 @@ def _is_data(x: Any) -> bool:
     return isinstance(x, Tensor | int | float | complex | np.ndarray | np.generic) and not isinstance(x, bool)
 
 
-def _leaf(outside: Tensor) -> Value:
-    known, v = leaf_of(outside.value), outside.value
-    leaf = Leaf(known.name, known.loc or first_line(v), "body", dims=dims_of(outside))
-    return register_leaf(fresh_input(v.type), leaf)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.cuda.prelude import END, PRELUDE
-from symc.codegen.plan.memory import result_types
 from symc.errors import InputError
 from symc.ir.dim import Size, product
 from symc.ir.record import dataclass
@@ -80,13 +79,13 @@ def user_launch(v: Value, number: Number) -> UserLaunch:
     if isinstance(given, CudaKernel):
         return _of_kernel(given, v, number)
     name = f"{v.op.name}_elements"
-    n = number(product(result_types(v)[0].shape))
+    n = number(product(v.types[0].shape))
     return UserLaunch(PRELUDE + _elementwise(name, given, v) + END, name, (-(-n // BLOCK), 1, 1), BLOCK, 0, (n,))
 
 
 
 def _of_kernel(k: CudaKernel, v: Value, number: Number) -> UserLaunch:
-    types = [*(o.type for o in v.operands), *result_types(v)]
+    types = [*(o.type for o in v.operands), *v.types]
     arrays = [Described(tuple(number(s) for s in t.shape), t.dtype) for t in types]  # type: ignore[union-attr]
 
     def ask(x: Any) -> Any:
@@ -113,7 +112,7 @@ def _word(x: Any) -> int:
 def _elementwise(name: str, statements: str, v: Value) -> str:
     """A kernel that runs the statements for each element: operands and attributes by their names, the result ``out``.
     """
-    own, out = v.op.facts.custom, result_types(v)[0]
+    own, out = v.op.facts.custom, v.types[0]
     assert own is not None
     dtypes = [DTYPE_NAMES[o.dtype] for o in v.operands]
     arguments = [*(f"const {d} *a{k}" for k, d in enumerate(dtypes)), f"{DTYPE_NAMES[out.dtype]} *o", "i64 n"]

@@ -23,7 +23,6 @@ from symc.codegen.kernel.scalarize import Loops
 from symc.codegen.kernel.source import Form, updated_in_place
 from symc.codegen.language.syntax import Unsupported
 from symc.codegen.plan.inplace import overwritten
-from symc.codegen.plan.memory import result_types
 from symc.ir.dim import Size, product
 from symc.ir.dtypes import RECORDS, computed
 from symc.ir.ops.compare import COMPARISONS
@@ -76,7 +75,7 @@ class Kernel:
     @property
     def is_complex(self) -> bool:
         """True if complex numbers are anywhere in it."""
-        return any(t.dtype.kind == "c" for v in every_value(self.loops.region) for t in result_types(v))
+        return any(t.dtype.kind == "c" for v in every_value(self.loops.region) for t in v.types)
 
 
 

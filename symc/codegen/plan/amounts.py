@@ -51,7 +51,7 @@ def amount(step: Step, sizes: Sizes) -> Amount:
         if name not in over:
             taken[name] = max(taken.get(name, 0), nbytes)
     parts = sum(p for p in put if p is not None)
-    whole = sum(_bytes(t, sizes) for t, p in zip(_types(v), [*put, *[None] * len(_types(v))]) if p is None)
+    whole = sum(_bytes(t, sizes) for t, p in zip(v.types, [*put, *[None] * len(v.types)]) if p is None)
     return Amount(sum(taken.values()) + parts, whole + parts, flops(v, sizes))
 
 
@@ -91,7 +91,7 @@ def flops(v: Value, sizes: Sizes) -> int:
         return sum(flops(x, sizes) for r in v.regions for x in _inside(r))
     if not v.operands or "movement" in v.op.traits or v.op.name == "get":
         return 0
-    kinds = {t.dtype.kind for x in (v, *v.operands) for t in _types(x)}
+    kinds = {t.dtype.kind for x in (v, *v.operands) for t in x.types}
     if kinds.isdisjoint("fc"):
         return 0
     each = 4 if "c" in kinds else 1
@@ -119,12 +119,8 @@ def _inside(region: Region) -> Iterable[Value]:
     return postorder(region.results)
 
 
-def _types(v: Value) -> tuple[TensorType, ...]:
-    return v.type.items if isinstance(v.type, TupleType) else (v.type,)
-
-
 def _elements(v: Value, sizes: Sizes) -> int:
-    return max(evaluate(t.size, sizes) for t in _types(v))
+    return max(evaluate(t.size, sizes) for t in v.types)
 
 
 def _bytes(t: TensorType | TupleType, sizes: Sizes) -> int:

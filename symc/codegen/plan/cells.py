@@ -24,7 +24,7 @@ from symc.ir.ops.loop import is_long
 from symc.ir.plan import Layout, Plan, Step
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder
-from symc.ir.types import TensorType, TupleType
+from symc.ir.types import TensorType
 from symc.ir.value import Region, Value
 
 #: Symbolic sizes are weighed against each other as if every size name were this number.
@@ -82,7 +82,7 @@ class Work:
         return len(self.types) - 1
 
     def step(self, value: Value, reads: tuple[int, ...], pairs: Pairs = ()) -> tuple[int, ...]:
-        types = value.type.items if isinstance(value.type, TupleType) else (value.type,)
+        types = value.types
         written = tuple(self.cell(t) for t in types)
         self.values.append(value)
         self.reads.append(reads)

@@ -16,7 +16,6 @@ from symc.codegen.plan.check_lanes import check_lanes
 from symc.codegen.plan.check_nested import check_nested
 from symc.codegen.plan.compare_sizes import at_least
 from symc.codegen.plan.inplace import Pairs, inplace_pairs
-from symc.codegen.plan.memory import result_types
 from symc.codegen.plan.nested import carry_pairs
 from symc.errors import PlanError
 from symc.ir.plan import Plan, Step
@@ -94,7 +93,7 @@ class _Check:
 
     def _shape(self, at: int, step: Step) -> None:
         """The right number of buffers, all known, large enough and of a kind that can be written."""
-        types = result_types(step.value)
+        types = step.value.types
         operands = 1 if step.kind == "copy" else len(step.value.operands)
         if len(step.reads) != operands or len(step.writes) != len(types):
             raise bug(self.plan, f"{describe(at, step)}: {len(step.reads)} operands, {len(step.writes)} results", step)

@@ -11,7 +11,6 @@ from symc.codegen.plan.gemm import is_product
 from symc.ir.dim import evaluate
 from symc.ir.op import Op
 from symc.ir.traverse import postorder
-from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
 
 Sizes = Mapping[str, int]
@@ -42,16 +41,12 @@ def work(v: Value, sizes: Sizes) -> float:
     return of_element(v.op) * max(_elements(x, sizes) for x in (*v.operands, v))
 
 
-def _types(v: Value) -> tuple[TensorType, ...]:
-    return v.type.items if isinstance(v.type, TupleType) else (v.type,)
-
-
 def _elements(v: Value, sizes: Sizes) -> int:
-    return max(evaluate(t.size, sizes) for t in _types(v))
+    return max(evaluate(t.size, sizes) for t in v.types)
 
 
 def _bytes(v: Value, sizes: Sizes) -> int:
-    return sum(evaluate(t.nbytes, sizes) for t in _types(v))
+    return sum(evaluate(t.nbytes, sizes) for t in v.types)
 
 
 def of_element(op: Op) -> float:

@@ -6,12 +6,13 @@ import weakref
 from collections.abc import Sequence
 
 from symc.codegen.kernel.names import is_kernel
-from symc.ir.op import PackedConcat, Sorting, Update
+from symc.ir.op import PackedConcat, Update
 from symc.ir.ops.gemm import gemm
 from symc.ir.ops.store import is_epilogue
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Region, Value
+from symc.opt.fusion.kernel_ops import reads_lines
 
 Pairs = Sequence[tuple[int, int]]  # (operand index, result index)
 
@@ -120,14 +121,10 @@ def _end_pairs(region: Region, values: Sequence[Value]) -> Pairs:
             out += [(k, r) for k, p in enumerate(params) if p is result.operands[0] and read.count(p) == 1]
         elif isinstance(result.op.lowering, PackedConcat):
             continue
-        elif len(region.results) == 1 and not _reads_lines(result) and all(
+        elif len(region.results) == 1 and not reads_lines(result) and all(
                 not v.operands or v is result or "elementwise" in v.op.traits or _repeats_scalar(v) for v in values):
             out += [(k, 0) for k, p in enumerate(params) if p.type is result.type]
     return tuple(out)
-
-
-def _reads_lines(v: Value) -> bool:
-    return isinstance(v.op.lowering, Sorting) and v.op.lowering.places
 
 
 def updated_params(region: Region) -> dict[int, int]:

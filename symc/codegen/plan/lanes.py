@@ -18,7 +18,6 @@ from symc.codegen.plan.cells import NOMINAL, may_fail
 from symc.codegen.plan.check_lanes import clocks
 from symc.codegen.plan.gemm import is_product
 from symc.codegen.plan.hazards import predecessors
-from symc.codegen.plan.memory import result_types
 from symc.codegen.plan.reuse import Temp, pack
 from symc.ir.dim import Size, evaluate
 from symc.ir.plan import Plan, Step
@@ -99,8 +98,8 @@ def load_of(step: Step, sizes: Mapping[str, int]) -> Load:
     found = amount(step, sizes)
     product = is_product(step.value)
     # as many threads as the result of a product has elements, each with a whole sum; else one for every element
-    arrays = list(result_types(step.value)) if product else [
-        *result_types(step.value), *(o.type for o in step.value.operands if isinstance(o.type, TensorType))]
+    arrays = list(step.value.types) if product else [
+        *step.value.types, *(o.type for o in step.value.operands if isinstance(o.type, TensorType))]
     share = max(evaluate(t.size, sizes) for t in arrays) / (FULL_PRODUCT if product else FULL)
     busy = found.flops / RATE / (min(share, 1.0) if product and share else 1.0)
     return Load(FLOOR + max((found.read + found.written) / BANDWIDTH, busy), share >= 1.0)

@@ -9,8 +9,7 @@ from symc.codegen.plan.cells import NOMINAL
 from symc.ir.dim import Size, estimate, evaluate, names
 from symc.ir.plan import Plan
 from symc.ir.record import dataclass
-from symc.ir.types import TensorType, TupleType
-from symc.ir.value import Value
+from symc.ir.types import TensorType
 from symc.notebook import Shown, table
 
 PERSISTENT = ("input", "state", "constant")
@@ -26,11 +25,6 @@ class Held:
     last: int
 
 
-def result_types(v: Value) -> tuple[TensorType, ...]:
-    """The types of the results of an op."""
-    return v.type.items if isinstance(v.type, TupleType) else (v.type,)
-
-
 def held(plan: Plan) -> list[Held]:
     """Everything steps write, with its lifetime. What is returned is held to the end."""
     out: list[Held] = []
@@ -39,7 +33,7 @@ def held(plan: Plan) -> list[Held]:
         for name in step.reads:
             if name in now:
                 now[name][2] = at
-        for name, t in zip(step.writes, result_types(step.value), strict=True):
+        for name, t in zip(step.writes, step.value.types, strict=True):
             if name in now:
                 out.append(Held(name, *now[name]))
             now[name] = [t, at, at]
@@ -175,7 +169,7 @@ class MemoryReport(Shown, int):
 
 def _written(plan: Plan, sizes: Mapping[str, int]) -> int:
     """Bytes of everything that steps write; of a loop, what one step of it writes."""
-    return sum(sum(evaluate(t.nbytes, sizes) for t in result_types(s.value)) + sum(_written(b, sizes) for b in s.bodies)
+    return sum(sum(evaluate(t.nbytes, sizes) for t in s.value.types) + sum(_written(b, sizes) for b in s.bodies)
                for s in plan.steps)
 
 

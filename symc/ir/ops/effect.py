@@ -203,11 +203,12 @@ def _brief(a: Any) -> str:
 
 def _breakpoint_reference(x, *others, names, line, serial):
     if not _quiet.get():
-        hooks.breakpoint({n: _read_only(a) for n, a in zip(names, (x, *others), strict=True)}, line)
+        hooks.breakpoint({n: read_only(a) for n, a in zip(names, (x, *others), strict=True)}, line)
     return np.array(x)
 
 
-def _read_only(a: Any) -> np.ndarray:
+def read_only(a: Any) -> np.ndarray:
+    """A view that a user's function cannot write through: inputs are never modified."""
     view = np.asarray(a).view()
     view.flags.writeable = False
     return view

@@ -26,7 +26,7 @@ from symc.ir.ops.leaf import iota, scalar
 from symc.ir.ops.logic import and_, not_, where
 from symc.ir.ops.reduce import argmax, max_, sum_
 from symc.ir.ops.shape import broadcast, pad, reshape
-from symc.ir.ops.windows import Steps, add_windows, counts, last_fit, slices, windows
+from symc.ir.ops.windows import Steps, add_windows, counts, last_fit, slices, window_attrs, windows
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
 
@@ -63,10 +63,6 @@ def _indexed(name: str, index: TensorType, t: TensorType) -> TensorType:
 
 
 # --- elements of windows ----------------------------------------------------------------------------------------------
-
-
-def _steps(v: Value) -> dict:
-    return {name: v.attrs[name] for name in ("window", "stride", "dilation")}
 
 
 def _is_small(v: Value) -> bool:
@@ -107,7 +103,7 @@ def _spread(x: Value, v: Value, pick: Value | None) -> Value:
         full = where(here, full, _same(full, 0))
     whole = (*x.shape[:lead], *v.attrs["size"])
     if not tile:
-        return add_windows(splat(0, TensorType(x.dtype, whole)), full, **_steps(v))
+        return add_windows(splat(0, TensorType(x.dtype, whole)), full, **window_attrs(v))
     covered = tuple(n * k for n, k in zip(x.shape[lead:], window, strict=True))
     flat = reshape(full, shape=(*x.shape[:lead], *covered))
     rest = tuple(n - c for n, c in zip(v.attrs["size"], covered, strict=True))
@@ -133,7 +129,7 @@ def _number_in_window(window: Steps, inner: Sequence[int], shape: tuple[Size, ..
 def _greatest(v: Value) -> tuple[Value, Value]:
     """The greatest element of each window, and its number: one after another is compared with the best before."""
     (x,) = v.operands
-    best, *rest = slices(x, **_steps(v))
+    best, *rest = slices(x, **window_attrs(v))
     place = splat(0, TensorType(INDEX, best.shape))
     for k, y in enumerate(rest, 1):
         better = gt(y, best)
@@ -146,14 +142,14 @@ def _greatest(v: Value) -> tuple[Value, Value]:
 
 def _max_parts(v: Value) -> Value:
     (x,) = v.operands
-    return _greatest(v)[0] if _is_small(v) else max_(windows(x, **_steps(v)), axes=_middle(v, x))
+    return _greatest(v)[0] if _is_small(v) else max_(windows(x, **window_attrs(v)), axes=_middle(v, x))
 
 
 def _index_parts(v: Value) -> Value:
     (x,), m = v.operands, len(v.attrs["window"])
     if _is_small(v):
         return _greatest(v)[1]
-    found, lead = windows(x, **_steps(v)), x.ndim - m
+    found, lead = windows(x, **window_attrs(v)), x.ndim - m
     flat = reshape(found, shape=(*x.shape[:lead], int(np.prod(v.attrs["window"])), *found.shape[lead + m :]))
     return cast(argmax(flat, axes=(lead,)), dtype=INDEX)
 
@@ -161,7 +157,7 @@ def _index_parts(v: Value) -> Value:
 def _take_parts(v: Value) -> Value:
     x, index = v.operands
     out: Value | None = None
-    for k, y in enumerate(slices(x, **_steps(v))):
+    for k, y in enumerate(slices(x, **window_attrs(v))):
         out = y if out is None else where(eq(index, _same(index, k)), y, out)
     assert out is not None
     return out
@@ -242,14 +238,14 @@ def _with_size(op_samples: Callable[..., tuple], kinds: str = "biuf") -> Callabl
 
 
 def _whole(v: Value, x: Value) -> dict:
-    return {**_steps(v), "size": x.shape[x.ndim - len(v.attrs["window"]) :]}
+    return {**window_attrs(v), "size": x.shape[x.ndim - len(v.attrs["window"]) :]}
 
 
 pool_put: Op = register(Op(
     "pool_put",
     lambda g, index, size, **steps: _unpooled("pool_put", _indexed("pool_put", index, g), size, steps),
     _put_reference,
-    Linear(lambda g, v: (pool_take(g, v.operands[1], **_steps(v)), None), (0,)),
+    Linear(lambda g, v: (pool_take(g, v.operands[1], **window_attrs(v)), None), (0,)),
     Decompose(lambda v: _spread(v.operands[0], v, v.operands[1])), frozenset(),
     _with_size(lambda i, g: (g, i), "iuf"),
     "Zeros, and the sum of what comes to the element with a given number in each window: the transpose of `pool_take`.",
@@ -276,13 +272,13 @@ pool_index = register(Op(
 
 
 def _first(v: Value) -> Value:
-    return pool_index(v.operands[0], **_steps(v))
+    return pool_index(v.operands[0], **window_attrs(v))
 
 
 max_pool = register(Op(
     "max_pool", lambda x, **steps: _pooled("max_pool", x, "biuf", **steps),
     lambda x, **steps: np.max(_flat_windows(x, **steps), axis=-1),
-    Custom(lambda t, v: pool_take(t[0], _first(v), **_steps(v)),
+    Custom(lambda t, v: pool_take(t[0], _first(v), **window_attrs(v)),
            lambda g, v: (pool_put(g, _first(v), **_whole(v, v.operands[0])),)),
     Decompose(_max_parts), frozenset({"selects"}), _samples(lambda x, i, g: ((x,), {})),
     "The greatest element of each window over the last axes. Its derivative goes to the first of equals.",
@@ -293,8 +289,8 @@ max_pool = register(Op(
 def _sum_parts(v: Value) -> Value:
     (x,) = v.operands
     if not _is_small(v):
-        return sum_(windows(x, **_steps(v)), axes=_middle(v, x))
-    first, *rest = slices(x, **_steps(v))
+        return sum_(windows(x, **window_attrs(v)), axes=_middle(v, x))
+    first, *rest = slices(x, **window_attrs(v))
     for y in rest:
         first = add(first, y)
     return first
@@ -307,7 +303,7 @@ sum_pool_input: Op = register(Op(
         np.broadcast_to(g.reshape(*g.shape[: g.ndim - len(size)], *[1] * len(size), *g.shape[g.ndim - len(size) :]),
                         (*g.shape[: g.ndim - len(size)], *window, *g.shape[g.ndim - len(size) :])),
         window, stride, dilation),
-    Linear(lambda g, v: (sum_pool(g, **_steps(v)),)),
+    Linear(lambda g, v: (sum_pool(g, **window_attrs(v)),)),
     Decompose(lambda v: _spread(v.operands[0], v, None)), frozenset(), _with_size(lambda i, g: (g,), "iuf"),
     "For each element, the sum of what comes to the windows it is in: the transpose of `sum_pool`.",
     Facts(batch=_batch),

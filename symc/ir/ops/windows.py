@@ -107,12 +107,13 @@ def slices(x: Value, window: Steps, stride: Steps, dilation: Steps) -> Iterator[
                      size=(*x.shape[:lead], *out), step=(*[1] * lead, *stride))
 
 
-def _steps(v: Value) -> dict:
+def window_attrs(v: Value) -> dict:
+    """The attributes that say which windows there are."""
     return {name: v.attrs[name] for name in ("window", "stride", "dilation")}
 
 
 def _transpose(g: Value, v: Value) -> tuple[Value]:
-    return (add_windows(splat(0, v.operands[0].type), g, **_steps(v)),)
+    return (add_windows(splat(0, v.operands[0].type), g, **window_attrs(v)),)
 
 
 def _samples() -> Iterator[tuple[tuple, dict]]:
@@ -156,7 +157,7 @@ def _add_reference(x, y, window, stride, dilation):
 
 
 def _add_transpose(g: Value, v: Value) -> tuple[Value, Value]:
-    return g, windows(g, **_steps(v))
+    return g, windows(g, **window_attrs(v))
 
 
 def _add_samples() -> Iterator[tuple[tuple, dict]]:
@@ -197,7 +198,7 @@ def _as_sum(v: Value) -> Value | None:
 def _add_batch(v: Value, operands, flags, n) -> Value:
     from symc.ir.ops.batching import spread
 
-    return add_windows(*[spread(o, f, n) for o, f in zip(operands, flags, strict=True)], **_steps(v))
+    return add_windows(*[spread(o, f, n) for o, f in zip(operands, flags, strict=True)], **window_attrs(v))
 
 
 add_windows = register(Op(

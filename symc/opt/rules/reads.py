@@ -18,16 +18,11 @@ from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.pattern import example, leaves
 from symc.opt.facts.forms import steps_of
-from symc.opt.rules.slices import is_whole, window_over
+from symc.opt.rules.slices import is_whole, row, window_over
 
 
 def _leaf(*shape: int) -> Value:
     return leaves(1, {}, shape)[0]
-
-
-def _row(x: Value, k: int = 1) -> Value:
-    """Row ``k`` of x, its axis kept."""
-    return slice_(x, start=(k, *[0] * (x.ndim - 1)), size=(1, *x.shape[1:]), step=(1,) * x.ndim)
 
 
 def lines_of(x: Value) -> tuple[int, ...] | None:
@@ -81,9 +76,9 @@ def slice_of_elementwise(v: Value, context) -> Value | None:
     exact=False,
     equation="slice(sum(x, a)) -> sum(slice(x), a); softmax, cumsum, sort along other axes as well",
     examples=lambda: [
-        _row(sum_(_leaf(3, 4), axes=(1,))),
-        _row(lookup("sort")(_leaf(3, 4), axis=1)),
-        _row(lookup("logsumexp")(_leaf(3, 2, 4), axes=(2,))),
+        row(sum_(_leaf(3, 4), axes=(1,))),
+        row(lookup("sort")(_leaf(3, 4), axis=1)),
+        row(lookup("logsumexp")(_leaf(3, 2, 4), axes=(2,))),
     ],
 )
 def slice_of_lines(v: Value, context) -> Value | None:
@@ -109,7 +104,7 @@ def slice_of_lines(v: Value, context) -> Value | None:
     exact=False,
     needs=["dot"],
     equation="slice(dot(x, y)) -> dot(slice(x), slice(y))",
-    examples=lambda: [_row(dot(_leaf(3, 4), _leaf(4, 5), contract=((1,), (0,)), batch=((), ())))],
+    examples=lambda: [row(dot(_leaf(3, 4), _leaf(4, 5), contract=((1,), (0,)), batch=((), ())))],
 )
 def slice_of_dot(v: Value, context) -> Value | None:
     """Rows and columns that nobody reads are not multiplied."""
@@ -132,7 +127,7 @@ def slice_of_dot(v: Value, context) -> Value | None:
     exact=True,
     needs=["gather"],
     equation="slice(gather(x, i)) -> gather(x, slice(i))",
-    examples=lambda: [_row(gather(_leaf(5, 2), leaves(1, {0: "i64"}, (4,))[0], axes=(0,)))],
+    examples=lambda: [row(gather(_leaf(5, 2), leaves(1, {0: "i64"}, (4,))[0], axes=(0,)))],
 )
 def slice_of_gather(v: Value, context) -> Value | None:
     """Only what is read is looked up."""

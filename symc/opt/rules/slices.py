@@ -29,7 +29,7 @@ def _exp(x: Value) -> Value:
     return lookup("exp")(x)
 
 
-def _row(x: Value, k: int = 1) -> Value:
+def row(x: Value, k: int = 1) -> Value:
     """Row ``k`` of x, its axis kept."""
     return slice_(x, start=(k, *[0] * (x.ndim - 1)), size=(1, *x.shape[1:]), step=(1,) * x.ndim)
 
@@ -113,7 +113,7 @@ def slice_of_transpose(v: Value) -> Value | None:
     equation="slice(reshape(x)) -> reshape(slice(x)) where the sliced axes are axes of x",
     examples=lambda: [
         slice_(reshape(_leaf(3, 4), shape=(3, 1, 4)), start=(1, 0, 2), size=(2, 1, 2), step=(1, 1, 1)),
-        _row(reshape(_leaf(3, 4), shape=(3, 2, 2))),
+        row(reshape(_leaf(3, 4), shape=(3, 2, 2))),
     ],
 )
 def slice_of_reshape(v: Value) -> Value | None:

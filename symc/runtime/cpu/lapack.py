@@ -17,7 +17,7 @@ import numpy as np
 
 from symc.ir.dim import Size, maximum, minimum, product
 from symc.ir.dtypes import RECORDS
-from symc.ir.types import TensorType, TupleType
+from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.runtime.cpu.arithmetic import less
 from symc.runtime.cpu.blas_library import library
@@ -44,7 +44,7 @@ class Emitter:
     def __init__(self, lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[int]):
         self.lowering, self.code, self.value = lowering, lowering.code, v
         self.reads, self.writes = [At(s) for s in reads], [At(s) for s in writes]
-        results = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+        results = v.types
         types: list[TensorType] = [*[o.type for o in v.operands], *results]  # type: ignore[list-item]
         self.shapes = [tuple(map(lowering.number, t.shape)) for t in types]
         self.dtype = v.operands[0].dtype

@@ -16,7 +16,6 @@ from symc.ir.ops.effect import after
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, field
 from symc.ir.requires import Requirement
-from symc.ir.types import TupleType
 from symc.ir.value import Region, Value
 from symc.runtime.cpu.arithmetic import Formula, Test, at_least, both, less
 from symc.runtime.cpu.calls import Calls, CallStep, Place, ReferenceStep, Refusal
@@ -287,7 +286,7 @@ class Lowering:
         def place(slot: int, t: Any) -> Place:
             return Place(slot, t.shape, t.dtype)
 
-        types = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+        types = v.types
         places = [place(s, o.type) for s, o in zip(reads, v.operands, strict=True)]
         results = [place(s, t) for s, t in zip(writes, types, strict=True)]
         self.call(ReferenceStep(v, places, results, plan.function.hints, rare))

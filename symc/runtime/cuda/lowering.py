@@ -9,7 +9,6 @@ import numpy as np
 
 from symc.codegen.cuda.source import CudaSource, Entry
 from symc.codegen.cuda.user import user_launch
-from symc.codegen.plan.memory import result_types
 from symc.errors import ConvergenceError
 from symc.ir.dim import Size
 from symc.ir.ops.implicit import converged
@@ -122,7 +121,7 @@ class DeviceLowering(PlanLowering):
         self.do(CopyAction(to, source, nbytes, self.lane))
 
     def _launch(self, plan: Plan, v: Value, launch: Any, reads: Sequence[int], writes: Sequence[int]) -> None:
-        types = result_types(v)
+        types = v.types
         operands = zip(reads, self._nbytes([o.type for o in v.operands]), strict=True)
         self.kernel(plan, v, launch, [*operands], [*zip(writes, self._nbytes(types), strict=True)])
 
@@ -197,7 +196,7 @@ class DeviceLowering(PlanLowering):
 
     def user(self, v: Value, load: Any, reads: Sequence[int], writes: Sequence[int]) -> None:
         """A kernel that the user wrote. ``load``: gives its entry, loaded."""
-        types = result_types(v)
+        types = v.types
         operands = [*zip(reads, self._nbytes([o.type for o in v.operands]), strict=True)]
         results = [*zip(writes, self._nbytes(types), strict=True)]
         launch = user_launch(v, self.number)

@@ -10,7 +10,6 @@ import numpy as np
 from symc.codegen.cuda.matrices import entries_of
 from symc.codegen.cuda.matrix_text import WIDTH
 from symc.codegen.cuda.source import MOST_THREADS, WARP
-from symc.codegen.plan.memory import result_types
 from symc.errors import LinAlgError
 from symc.ir.ops.factor import INDEFINITE, MORE
 from symc.ir.ops.solve import ANY, SINGULAR
@@ -81,7 +80,7 @@ class Emitter:
     def __init__(self, lowering: DeviceLowering, plan: Plan, v: Value, reads: Sequence[int], writes: Sequence[int],
                  kernels: Mapping[str, Kernel]):
         self.lowering, self.value, self.kernels = lowering, v, kernels
-        results = result_types(v)
+        results = v.types
         types: list[TensorType] = [*[o.type for o in v.operands], *results]  # type: ignore[list-item]
         self.shapes = [tuple(map(lowering.number, t.shape)) for t in types]
         self.dtype = v.operands[0].dtype

@@ -17,7 +17,6 @@ from symc.codegen.kernel.source import Form, kernel_form_of
 from symc.codegen.language.syntax import Unsupported
 from symc.codegen.plan.cells import nominal
 from symc.codegen.plan.gemm import as_gemm, is_product
-from symc.codegen.plan.memory import result_types
 from symc.errors import DeviceError, InputError, did_you_mean
 from symc.ir.dim import Size
 from symc.ir.ops.collective import all_reduce
@@ -146,7 +145,7 @@ class CudaProgram:
         for _, step in every_step(self.plan):
             if step.kind == "call" and has_user_kernel(step.value):
                 self.launches[step.value.op.name] = self._user_kernel
-                types = result_types(step.value)
+                types = step.value.types
                 self._user_kernel(user_launch(step.value, nominal), len(step.value.operands) + len(types))
             elif step.kind == "call" and solver.is_solved(step.value):
                 self.launches[solver.key(step.value)] = solver.load(step.value, self.context.kernels)

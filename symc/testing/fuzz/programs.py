@@ -12,7 +12,7 @@ from symc.ir.function import Function, Input, bound_names, function
 from symc.ir.ops.assume import NOTHING
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder
-from symc.ir.types import TensorType, TupleType, concrete_shape
+from symc.ir.types import TensorType, concrete_shape
 from symc.ir.value import Value, fresh_input
 
 Arrays = tuple[np.ndarray, ...]
@@ -60,14 +60,10 @@ def make(name: str) -> Program:
 def closed(leaves: Sequence[Value], results: Sequence[Value]) -> Function:
     """A function of free leaves; where they do not say how long n is, one more does."""
     known = set(bound_names(v.type for v in leaves))
-    if any(not known.issuperset(bound_names(t for t in _types(v))) for v in postorder(results)):
+    if any(not known.issuperset(bound_names(t for t in v.types)) for v in postorder(results)):
         leaves = [*leaves, fresh_input(TensorType("f64", (size_name("n"),)))]
     interface = [(v, Input(f"x{k}", v.type)) for k, v in enumerate(leaves)]
     return function("fuzz", interface, list(dict.fromkeys(results)))
-
-
-def _types(v: Value) -> Sequence[TensorType]:
-    return v.type.items if isinstance(v.type, TupleType) else (v.type,)
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------

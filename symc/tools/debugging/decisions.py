@@ -61,7 +61,7 @@ def _decides(v: Value) -> bool:
     """True if a value says something about real numbers, but is none (or is -1, 0 or 1)."""
     if v.op.name == "sign":
         return v.dtype.kind == "f"
-    kinds = [t.dtype.kind for t in (v.type.items if isinstance(v.type, TupleType) else (v.type,))]
+    kinds = [t.dtype.kind for t in v.types]
     return not v.regions and not set(kinds) & set("fc") and any(
         not isinstance(o.type, TupleType) and o.type.dtype.kind == "f" for o in v.operands)
 

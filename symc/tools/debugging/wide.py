@@ -52,7 +52,7 @@ def _wide_op(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
     if not v.op.facts.bits and not v.regions:  # (the stacks of loops have the declared dtype)
         try:
             out = by_reference(v, operands, attrs)
-            expected = v.type.items if isinstance(v.type, TupleType) else (v.type,)
+            expected = v.types
             arrays = out if isinstance(v.type, TupleType) else (out,)
             if all(np.asarray(a).dtype.kind == t.dtype.kind for a, t in zip(arrays, expected, strict=True)):
                 return out

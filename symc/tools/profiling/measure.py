@@ -11,8 +11,6 @@ from symc.codegen.kernel.names import kernel_name
 from symc.codegen.plan.amounts import amount
 from symc.ir.location import brief
 from symc.ir.plan import Step
-from symc.ir.types import TensorType, TupleType
-from symc.ir.value import Value
 from symc.runtime.cpu.timing import StepTime
 from symc.tools.profiling.lines import Shares
 from symc.tools.profiling.report import Measured, Profile, ProfileRow
@@ -54,14 +52,10 @@ def _copied(arrays: Sequence[Any]) -> list[Any]:
 
 def _measured(t: StepTime, sizes: Mapping[str, int], shares: Shares, threads: int) -> Measured:
     a, parts = amount(t.step, sizes), shares.of(t.function, t.step, sizes)
-    dtypes = [x.dtype for v in (*t.step.value.operands, t.step.value) for x in _types(v) if x.dtype.kind in "fc"]
+    dtypes = [x.dtype for v in (*t.step.value.operands, t.step.value) for x in v.types if x.dtype.kind in "fc"]
     widest = max(dtypes, key=lambda d: d.char not in "fF", default=np.dtype("f8"))
     return Measured(t.step.kind, t.depth, t.runs, t.runs * a.read, t.runs * a.written, t.runs * a.flops, widest,
                     threads, parts)
-
-
-def _types(v: Value) -> tuple[TensorType, ...]:
-    return v.type.items if isinstance(v.type, TupleType) else (v.type,)
 
 
 def step_label(step: Step) -> str:

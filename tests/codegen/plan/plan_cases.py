@@ -7,7 +7,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from symc.codegen.kernel.source import kernel_form_of
-from symc.codegen.plan.memory import result_types
 from symc.ir.dim import Size, evaluate, size_name
 from symc.ir.function import Function, Input, function
 from symc.ir.op import lookup
@@ -149,7 +148,7 @@ class Machine:
             memory[step.writes[0]][:n] = memory[step.reads[0]][:n]
             return
         operands = [self.view(memory[name], o.type) for name, o in zip(step.reads, v.operands, strict=True)]
-        results = list(enumerate(zip(step.writes, result_types(v), strict=True)))
+        results = list(enumerate(zip(step.writes, v.types, strict=True)))
         # what several results depend on is written over by kernels that know it, and read all of an element first
         apart = step.kind == "launch" and set(step.reads) & set(step.writes) and not kernel_form_of(step)[1]
         found: list[np.ndarray] = []
