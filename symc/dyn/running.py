@@ -51,7 +51,14 @@ def _values(trace: Trace, done: dict[Node, Any], _: Any) -> list[Any]:
 def backward(root: Node, seed: np.ndarray | None) -> None:
     """Compute the gradients of a node, and what else somebody may look at."""
     trace = Trace(root, True)
-    found = programs.run(trace, seed, _values_and_gradients)
+    try:
+        found = programs.run(trace, seed, _values_and_gradients)
+    except GradientError as e:
+        force(root)
+        if seed is not None or np.size(root.value) == 1:
+            raise
+        raise GradientError(f"backward of an array of shape {np.shape(root.value)}", where=e.where,
+                            help=e.help) from None
     _keep(trace.wanted, found)
     k = len(trace.wanted)
     for _, var in trace.by:

@@ -135,6 +135,26 @@ class RowFunctions(Recorded):
 
     amax, amin = max, min
 
+    def _place_of(self, name: str, axis: Any, keepdims: bool) -> Any:
+        def of_rows() -> Tensor:
+            best = API["take"](getattr(self, name)(axis=1), self.row_ids, 0)
+            here = API["equal"](self.values, best) | API["not_equal"](self.values, self.values)  # or nan, if there is one
+            at = API["reshape"](self.positions, (-1, *[1] * (self.values.ndim - 1)))
+            most = rows.least(at.dtype, True)
+            return rows.extreme("min", API["where"](here, at, most), *self._rows, most)
+
+        return self._reduced(f"arg{name}", axis, keepdims, of_rows)
+
+    @located
+    def argmax(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The first place of the greatest of all values, or in each row (``axis=1``), which must have values."""
+        return self._place_of("max", axis, keepdims)
+
+    @located
+    def argmin(self, axis: Any = None, keepdims: bool = False) -> Any:
+        """The first place of the least of all values, or in each row (``axis=1``), which must have values."""
+        return self._place_of("min", axis, keepdims)
+
     @located
     def any(self, axis: Any = None, keepdims: bool = False) -> Any:
         """True if one of all values, or of each row, is not 0."""

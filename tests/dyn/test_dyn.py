@@ -449,3 +449,14 @@ def test_results_share_no_memory():
             assert not np.shares_memory(view.data, x.data)
             (view * 1.0).backward(np.ones(view.shape))
         assert x.grad.flags.writeable
+
+
+def test_names_of_others_and_the_shape_that_is_no_number():
+    x = dy.Var(np.ones((2, 3)))
+    with pytest.raises(sc.GradientError, match=r"backward of an array of shape \(2, 3\)"):
+        (x * 2).backward()
+    (g,) = dy.grad(sc.sum(x**3), x, create_graph=True)
+    sc.sum(g).backward()
+    assert x.grad.tolist() == [[6.0] * 3] * 2
+    with dy.no_grad():
+        assert not (x * 2).requires_grad

@@ -66,6 +66,19 @@ def test_functions_of_rows_are_those_of_each_row(dtype):
     assert len(counts) == 1, "compiled again"
 
 
+def test_places_in_rows_are_the_first_of_each_row():
+    r = sc.ragged.input("r", shape=("n", None, 2))
+    f = sc.compile([r.argmax(axis=1), np.argmin(r, axis=1), r.argmax(axis=1, keepdims=True), r.argmax()], [r])
+    rng = np.random.default_rng(0)
+    x = sc.RaggedArray.from_list([rng.integers(0, 3, (n, 2)).astype(float) for n in rng.integers(1, 9, 30)])
+    x.values[rng.integers(0, len(x.values), 9), 1] = np.nan
+    most, least, kept, whole = f(x)
+    assert most.tolist() == kept[:, 0].tolist() == [np.argmax(row, 0).tolist() for row in x]
+    assert least.tolist() == [np.argmin(row, 0).tolist() for row in x] and whole == np.argmax(x.values)
+    with pytest.raises(sc.SymcError, match="without initial is of rows with values"):
+        f([np.ones((1, 2)), np.ones((0, 2))])
+
+
 @pytest.mark.parametrize("more", [(), (3,), (2, 3)])
 def test_elements_meet_what_numpy_broadcasts(more):
     r, s = sc.ragged.input("r", shape=("n", None, *more)), sc.ragged.input("s", shape=("n", None, *more))
