@@ -159,7 +159,7 @@ class Compiled:
             self.functions.append(script.call(name, job, place, results))
 
     def _jobs(self, k: int, train: bool) -> tuple[Job, Job, set[Tag]]:
-        """What is computed ahead, and for a batch; and the tags that are read after that."""
+        """Jobs of what is computed ahead, and for a batch, and the tags that are read after that."""
         if not train:
             return *self.inferences[k], set()
         found = self.splits[k]

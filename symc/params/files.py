@@ -59,13 +59,15 @@ def write_arrays(path: Any, arrays: Arrays) -> None:
 
 
 @located
-def load_params(path: Any, params: Any, strict: bool = True) -> tuple[list[str], list[str]]:
+def load_params(path: Any, params: Any = None, strict: bool = True) -> Any:
     """Set every state of ``params`` to what ``save_params`` wrote; build the model first, so that it has them.
 
     Returns the names that the file lacks, and those that it has besides; with ``strict`` there must be none.
-    Raises InputError for a file that is damaged, of another format, or of other names, shapes or dtypes; all states
-    are then as they were.
+    Without ``params`` it returns the arrays by name. Raises InputError for a file that is damaged, of another format,
+    or of other names, shapes or dtypes; all states are then as they were.
     """
+    if params is None:
+        return read_arrays(path)
     return assign(states_by_name(params), read_arrays(path), path, strict)
 
 

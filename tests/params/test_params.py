@@ -110,6 +110,7 @@ def test_what_is_saved_comes_back(tmp_path, ending):
     P.state("empty", (0, 3)), Q.state("empty", (0, 3))
     sc.save_params(path, P)
     assert sc.load_params(path, Q) == ([], [])
+    assert {n: a.tolist() for n, a in sc.load_params(path).items()} == {n: s.get_value().tolist() for n, s in Q.items()}
     for name, a in values(P).items():
         np.testing.assert_array_equal(Q[name].get_value(), a)
         assert Q[name].get_value().dtype == a.dtype
