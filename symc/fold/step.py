@@ -339,7 +339,8 @@ def compile(model: Any, params: Any = None, optimizer: Any = None, schedule: str
     * ``params``: the states that are trained: a collection or any nest of them; by default all that blocks use.
     * ``optimizer``: has ``apply(grads, params)``, which gives updates; of a table that is only looked up, the gradient
       is ``fd.SparseRows``.
-    * ``schedule``: "depth", "agenda", "strata", or "auto", the one with the fewest batches.
+    * ``schedule``: "depth", "agenda", "strata", or "auto": strata where it lets something be computed ahead, else the
+      one with the fewest batches.
     * ``mean``: the loss is that of an example on average; without, the sum of all.
     * ``nan_guard``: look for the first node with a nan or an infinity after each run.
     * ``threads``: as for ``sc.compile``.

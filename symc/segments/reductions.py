@@ -138,7 +138,7 @@ class RowFunctions(Recorded):
     def _place_of(self, name: str, axis: Any, keepdims: bool) -> Any:
         def of_rows() -> Tensor:
             best = API["take"](getattr(self, name)(axis=1), self.row_ids, 0)
-            here = API["equal"](self.values, best) | API["not_equal"](self.values, self.values)  # or nan, if there is one
+            here = API["equal"](self.values, best) | API["not_equal"](self.values, self.values)  # or nan
             at = API["reshape"](self.positions, (-1, *[1] * (self.values.ndim - 1)))
             most = rows.least(at.dtype, True)
             return rows.extreme("min", API["where"](here, at, most), *self._rows, most)
