@@ -33,6 +33,11 @@ def test_every_public_name_has_a_place_in_the_reference(parts):
     assert [n for n, times in places.items() if times > 1] == []
 
 
+def test_every_page_has_a_row_in_the_list_of_documents():
+    text = (DOCS / "README.md").read_text("utf-8")
+    assert [p.name for p in sorted(DOCS.glob("*.md")) if f"({p.name})" not in text and p.name != "README.md"] == []
+
+
 def test_every_public_name_has_an_example(parts):
     """In docs/_ext/examples, or in its docstring; and there are none of names that are gone."""
     public, written = parts["site_public"], parts["site_examples"].everything()

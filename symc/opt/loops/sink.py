@@ -23,7 +23,7 @@ Place = tuple[Value, int]
 def sink(provenance: Provenance, f: Function) -> Function:
     """``f`` with values that one branch alone needs computed there."""
     edit = Edit(f, provenance, "sink")
-    places = _places(f)
+    places = places_of(f)
 
     def visit(old: Value, new: Value) -> Results | None:
         if new.op is not cond or all(places.get(o) != (old, k) for o in old.operands for k in range(len(old.regions))):
@@ -41,7 +41,7 @@ def sink(provenance: Provenance, f: Function) -> Function:
     return edit.run(visit)
 
 
-def _places(f: Function) -> dict[Value, Place]:
+def places_of(f: Function) -> dict[Value, Place]:
     """The values that one branch alone needs, and which."""
     out: dict[Value, Place | None] = dict.fromkeys(f.body.results)
     for v in reversed(f.values()):

@@ -1,7 +1,8 @@
 """unroll: loops of few steps and choices that are made already become ordinary values.
 
 No step leaves the first carries, one step is the body, a few short steps are written one after another. A `cond` whose
-choice is known is that branch; one between cheap elementwise values on few numbers is a `where`.
+choice is known is that branch; one between cheap elementwise values on few numbers is a `where`, unless a branch needs
+what is not cheap, and is all that needs it (`sink` moves it there).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.branches import Branches
 from symc.opt.loops.edit import Edit, Results, may_fail, moved
 from symc.opt.loops.form import Loop
+from symc.opt.loops.sink import places_of
 
 #: A loop of more steps, or of more values in all, stays a loop: compile time grows with values, not with steps.
 MOST_STEPS, MOST_VALUES = 4, 64
@@ -30,11 +32,12 @@ MOST_CHOSEN, MOST_ELEMENTS = 8, 64
 def unroll(provenance: Provenance, f: Function) -> Function:
     """``f`` without loops and choices that are not worth it."""
     edit = Edit(f, provenance, "unroll")
+    costly = {choice for v, (choice, _) in places_of(f).items() if not _is_small(v)}
 
     def visit(old: Value, new: Value) -> Results | None:
         used = edit.used.get(old, set())
         if new.op is cond:
-            out = _choose(Branches(edit, new, used))
+            out = _choose(Branches(edit, new, used), old in costly)
         elif new.op is scan:
             out = _steps(Loop(edit, new, used))
         else:
@@ -105,8 +108,8 @@ def _known(v: Value) -> object:
 # --- choices ----------------------------------------------------------------------------------------------------------
 
 
-def _choose(b: Branches) -> Results | None:
-    """The results of a choice that is known, or not worth making."""
+def _choose(b: Branches, costly: bool) -> Results | None:
+    """The results of a choice that is known, or not worth making; ``costly``: it saves what one branch alone needs."""
     which = _known(b.which)
     if which is not None:
         return b.inline(chosen(which, b.count))
@@ -114,7 +117,7 @@ def _choose(b: Branches) -> Results | None:
         return None
     if all(r is b.value.regions[0] for r in b.value.regions):
         return b.inline(0)
-    if b.which.type is BOOL and all(map(_is_cheap, b.value.regions)):
+    if b.which.type is BOOL and not costly and all(map(_is_cheap, b.value.regions)):
         first, second = b.inline(0), b.inline(1)
         return {k: where(_spread(b.which, v), v, second[k]) for k, v in first.items()}
     return None
