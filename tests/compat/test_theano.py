@@ -479,3 +479,14 @@ def test_modes_and_clones():
     assert compiled(theano.clone(x * 2, {x: y + 1}), y)([1.0])[0] == 4
     many = theano.OrderedUpdates([(1, 2)]) + theano.OrderedUpdates([(3, 4)])
     assert dict(many) == {1: 2, 3: 4} and theano.scalar.upcast("int32", "float32") == "float64"
+
+
+def test_ifelse_computes_one_branch_and_graphs_are_ops():
+    a, x, y = T.dscalar("a"), T.dmatrix("x"), T.dmatrix("y")
+    f = theano.function([a, x, y], theano.ifelse.ifelse(a > 0, T.dot(x, y).sum(), a))
+    assert f(2.0, np.ones((2, 2)), np.ones((2, 2))) == 8 and f(-2.0, np.ones((2, 2)), np.ones((2, 2))) == -2
+    assert "dot" not in str(f).split("cond")[0]  # it is in its branch
+    p, q, r = T.dscalars("p", "q", "r")
+    op = theano.OpFromGraph([p, q, r], [p + q * r])
+    total = op(p, q, r) + op(r, q, p)
+    assert theano.function([p, q, r], [total, T.grad(total, q)])(1.0, 2.0, 3.0) == [12.0, 4.0]

@@ -65,7 +65,7 @@ _TENSOR = {**FUNCTIONS, **_picked(derivatives, "grad jacobian hessian Rop Lop ve
 _GOF = {"Op": op.Op, "Apply": Apply, "Variable": TensorVariable, "MissingInputError": InputError}
 _LOOPS = _picked(loops, "OrderedUpdates foldl foldr reduce scan until") | {"map": loops.map_}
 _COMPILE = _picked(compiling, "In Out Mode MonitorMode NanGuardMode DebugMode function UnusedInputError "
-                              "get_default_mode")
+                              "get_default_mode") | {"OpFromGraph": op.OpFromGraph}
 _POOL = _picked(nnet, "pool_2d max_pool_2d")
 _LINEAR = {"trace": lifted(sc.trace), **_picked(
     FUNCTIONS, "matrix_inverse det pinv eigh eig svd qr matrix_power matrix_dot tensorinv diag norm cholesky solve "
@@ -76,7 +76,8 @@ MODULES: dict[str, dict[str, Any]] = {
     **dict.fromkeys(["tensor.nnet", "tensor.nnet.nnet"], nnet.NNET),
     **dict.fromkeys(["tensor.signal.pool", "tensor.signal.downsample"], _POOL),
     **dict.fromkeys(["tensor.nlinalg", "tensor.slinalg"], _LINEAR),
-    **dict.fromkeys(["compile", "compile.mode", "compile.io", "compile.debugmode", "compile.nanguardmode"], _COMPILE),
+    **dict.fromkeys(["compile", "compile.mode", "compile.io", "compile.builders", "compile.debugmode",
+                    "compile.nanguardmode"], _COMPILE),
     **{n: {} for n in "tensor.signal tensor.elemwise tensor.raw_random tensor.opt sandbox misc".split()},
     **dict.fromkeys(["gof", "gof.op"], _GOF),
     "tensor.nnet.conv": _picked(nnet, "conv2d"), "tensor.nnet.bn": _picked(nnet, "batch_normalization"),

@@ -134,4 +134,17 @@ def clone(output: Any, replace: Any = None, strict: bool = True, share_inputs: b
     return [wrap(t) for t in found] if many else wrap(found[0])
 
 
-__all__ = ["Op", "TensorVariable", "as_op", "clone"]
+class OpFromGraph:
+    """A graph as a function of variables."""
+
+    def __init__(self, inputs: Sequence[Any], outputs: Sequence[Any], **options: Any):
+        self.inputs, self.outputs = list(inputs), list(outputs)
+
+    def __call__(self, *given: Any) -> Any:
+        if len(given) != len(self.inputs):
+            raise InputError(f"OpFromGraph: {len(self.inputs)} inputs, {len(given)} are given")
+        found = clone(self.outputs, dict(zip(self.inputs, given, strict=True)), strict=False)
+        return found if len(found) > 1 else found[0]
+
+
+__all__ = ["Op", "OpFromGraph", "TensorVariable", "as_op", "clone"]
