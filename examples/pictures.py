@@ -23,15 +23,20 @@ def save_loss_curve(losses: Sequence[float], path: Path) -> None:
     plt.close(figure)
 
 
-def layered(graph: nx.DiGraph) -> dict[str, tuple[float, float]]:
-    """Positions with every value below the values that it uses, and each layer in the order of its operands."""
+def layered(graph: nx.DiGraph, widths: dict[str, float]) -> dict[str, tuple[float, float]]:
+    """Positions with every value below the values that it uses, inputs right above their first use, side by side."""
+    depth = {n: k for k, layer in enumerate(nx.topological_generations(graph)) for n in layer}
+    for n in graph:
+        if graph.in_degree(n) == 0 and graph.out_degree(n) > 0:
+            depth[n] = min(depth[q] for q in graph.successors(n)) - 1
     positions: dict[str, tuple[float, float]] = {}
-    layers = list(nx.topological_generations(graph))
-    for depth, layer in enumerate(layers):
-        gap = min(2.0, max(map(len, layers)) / len(layer))
-        at = {n: np.mean([positions[p][0] for p in graph.predecessors(n)] or [0.0]) for n in layer}
-        for k, n in enumerate(sorted(layer, key=lambda n: (at[n], str(n)))):
-            positions[n] = (gap * (k - (len(layer) - 1) / 2), -depth)
+    for layer in range(max(depth.values()) + 1):
+        near = {n: np.mean([positions[p][0] for p in graph.predecessors(n)] or [0.0])
+                for n in graph if depth[n] == layer}
+        x = -sum(widths[n] for n in near) / 2
+        for n in sorted(near, key=lambda n: (near[n], str(n))):
+            positions[n] = (x + widths[n] / 2, -float(layer))
+            x += widths[n]
     return positions
 
 
@@ -41,9 +46,10 @@ def save_graph(function, path: Path) -> None:
     for n in [n for n, data in graph.nodes(data=True) if data["label"].startswith("get\n")]:  # one of several results
         graph.add_edges_from((p, q) for p in graph.predecessors(n) for q in graph.successors(n))
         graph.remove_node(n)
-    positions = layered(graph)
     labels = {n: data["label"] for n, data in graph.nodes(data=True)}
-    figure, axes = plt.subplots(figsize=(15, 9), layout="constrained")
+    positions = layered(graph, {n: 0.058 * max(map(len, text.split("\n"))) + 0.3 for n, text in labels.items()})
+    xs, ys = zip(*positions.values(), strict=True)
+    figure, axes = plt.subplots(figsize=(max(xs) - min(xs) + 2, 0.55 * (max(ys) - min(ys)) + 1), layout="constrained")
     nx.draw_networkx_edges(graph, positions, ax=axes, edge_color="#8a99ad", arrowsize=8, node_size=300)
     nx.draw_networkx_labels(
         graph, positions, labels, ax=axes, font_size=6, font_family="monospace",

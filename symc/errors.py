@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -80,7 +81,10 @@ class SymcError(Exception):
         import IPython  # it asks
 
         trace = users_frames(self.__traceback__) if hides(self) else self.__traceback__
-        return IPython.get_ipython().InteractiveTB.structured_traceback(type(self), self, trace, tb_offset=1)
+        shell = IPython.get_ipython()
+        if shell is None:  # it asks in a shell that is not the one of the process
+            return "".join(traceback.format_exception(type(self), self, trace)).splitlines()
+        return shell.InteractiveTB.structured_traceback(type(self), self, trace, tb_offset=1)
 
 
 def _rows(loc: Any, known: set[tuple[str, int]]) -> Iterator[str]:

@@ -249,6 +249,14 @@ def test_cells_of_notebooks_are_named(monkeypatch):
     assert str(Loc("/tmp/ipykernel_1/2.py", 4)) == "In[7], line 4"
 
 
+def test_a_shell_that_is_not_the_one_of_the_process_gets_plain_lines(monkeypatch):
+    monkeypatch.setitem(sys.modules, "IPython", type("I", (), {"get_ipython": staticmethod(lambda: None)}))
+    with pytest.raises(sc.ShapeError) as found:
+        sc.vector("x") @ sc.input("w", shape=(2, 3, 4)) + sc.input("v", shape=(5,))
+    lines = found.value._render_traceback_()
+    assert "ShapeError" in "".join(lines) and not any("manipulation.py" in x or "promotion.py" in x for x in lines)
+
+
 def test_kernels_compile_after_others_gave_attributes_to_nodes_of_ast():
     import ast
 

@@ -32,7 +32,8 @@ def with_flag(f: Function) -> Function:
     """``f`` with the flag as its last output, and new states as outputs."""
     flagged = _Flagged()
     results, flag = flagged.body(f.body.values, f.body.results)
-    flag = _every([*[_finite(param(k, t)) for k, t in enumerate(f.body.params) if is_inexact(t.dtype)], flag])
+    given = [param(k, t) for k, t in enumerate(f.body.params) if isinstance(t, TensorType) and is_inexact(t.dtype)]
+    flag = _every([*map(_finite, given), flag])
     return replace(f, body=Region(f.body.params, [*results, flag]), updates=(), hints={}, inside={})
 
 
