@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 import symc as sc
-from tests.cuda.programs import add, attended, const, layer_norm
+from tests.cuda.programs import PROGRAMS, add, attended, const, layer_norm
 
 nn = sc.nn
 
@@ -129,3 +129,5 @@ add("einsum", "a 64,128,32; b 64,32,128; c 128,16", lambda a, b, c: sc.einsum("b
 add("log det", "a 512,512", lambda a: sc.linalg.slogdet(a @ a.T + sc.eye(512, dtype="float32"))[1], "a")
 add("power steps", "a 2048,2048; v 2048", lambda a, v: sc.fori_loop(
     0, 10, lambda i, v: (lambda u: u / sc.sqrt((u * u).sum()))(a @ v), v))
+
+__all__ = ["PROGRAMS"]

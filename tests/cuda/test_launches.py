@@ -10,7 +10,7 @@ import symc as sc
 from symc.errors import DeviceError, InputError
 from symc.tools.launches import Launch, launches, occupancy
 from tests.cuda.emulated import needs_compiler
-from tests.cuda.programs import PROGRAMS
+from tests.cuda.more_programs import PROGRAMS
 
 #: Bytes from which on a kernel has many threads, how many those are, and how much it may move more than it must.
 LARGE, THREADS, TIMES = 1e6, 16_000, 2.0

@@ -10,6 +10,7 @@ which no order matters: equal inputs give equal bits. The result first gets what
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 
@@ -27,7 +28,7 @@ from symc.ir.value import Region
 FEW, ENOUGH = 16, 2**15
 #: What atomics do on integers of 4 and 8 bytes.
 _ATOMIC = {"add": "atomicAdd", "maximum": "atomicMax", "minimum": "atomicMin", "and": "atomicAnd", "or": "atomicOr"}
-#: Blocks that own rows, at most; numbers that a thread looks at before what was found is used.
+#: Blocks that are worth it, at most; numbers that a thread looks at before what was found is used.
 BLOCKS, LOOKS = 1024, 4
 #: Elements of a result of which blocks have copies, at most (64 of them, so that there are threads); of all copies; and
 #: numbers that are worth a copy.
@@ -65,7 +66,7 @@ class Scatter(Variants):
         width = min(BLOCK, power(max(1, number(product(nest.space[nest.rows :])))))
         (store,) = nest.stores
         elements, numbers = number(product(store.shape)), number(product(nest.space[: nest.rows]))
-        looked = numbers * min(BLOCKS, number(product(store.shape[: nest.picked])))
+        looked = numbers * min(owners(width), number(product(store.shape[: nest.picked])))
         folds = store.kind != "set" and 0 < elements <= SMALL and numbers >= 4 * PART
         split = folds and min(BLOCKS, COPIES // elements, numbers // PART) * elements < looked
         return self.chosen(f"{'split' if split else 'owned'}_{width}", number)
@@ -100,9 +101,9 @@ class _Text:
             entries.append((name, ceildiv(threads, BLOCK), self._apart(own, threads)))
         else:
             rows = product(self.nest.stores[0].shape[: self.nest.picked])
-            each = maximum(1, ceildiv(rows, BLOCKS))
-            blocks = minimum(BLOCKS, rows)
-            entries.append((name, blocks, self._owned(rows, each, int(self.words[1]))))
+            most = owners(int(self.words[1]))
+            blocks = minimum(most, rows)
+            entries.append((name, blocks, self._owned(rows, maximum(1, ceildiv(rows, most)), int(self.words[1]))))
             again = tuple((k, blocks) for k in self.looked)
         return w.launches([(entry, (blocks, 1, 1), BLOCK, lines) for entry, blocks, lines in entries], again=again)
 
@@ -286,6 +287,12 @@ class _Text:
             "    }",
             "    __syncthreads();"]
         self.looked = sorted({int(k) for line in needed(w.lines) for k in re.findall(r"\ba(\d+)\[", line)})
+
+
+def owners(width: int) -> int:
+    """The number of blocks that own rows of so many columns: each more reads all numbers once more (8 bytes at 4.3
+    TB/s), and takes its part of the updates, which wait for memory (0.8 us) one after another."""
+    return max(64, min(BLOCKS, math.isqrt(1680 * width)))
 
 
 def _atomic_type(p: Store) -> str:

@@ -281,5 +281,5 @@ def check_signature(kernel: str, declared: Sequence[int], found: Sequence[int]) 
     return f"{kernel} takes parameters of {list(found)} bytes, and was declared with {list(declared)}"
 
 
-__all__ = ["ALIGN", "Communicator", "Counters", "Device", "Event", "Factorization", "Graph", "Kernel", "Memory", "Product",
-           "Properties", "Resources", "Signature", "Span", "Stream", "check_signature"]
+__all__ = ["ALIGN", "Communicator", "Counters", "Device", "Event", "Factorization", "Graph", "Kernel", "Memory",
+           "Product", "Properties", "Resources", "Signature", "Span", "Stream", "check_signature"]

@@ -205,7 +205,7 @@ class RanksProgram:
         return results
 
     def _turn(self, used: Sequence[Sequence[DeviceArray]], first: Frame) -> Turn | None:
-        """How all ranks replay a call: they capture the same ones, as reductions are captured by all."""
+        """The way in which all ranks replay a call: they capture the same ones, as reductions are captured by all."""
         given, inputs = first.lowered.given, first.lowered.inputs
         places = [tuple(a.address for a in parts) for parts in zip(*used, strict=True)]
         return first.replays.turn(places[:given] + places[inputs:], tuple(places[given:inputs]),

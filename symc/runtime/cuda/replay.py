@@ -1,4 +1,4 @@
-"""Replays of a captured graph: which calls are, whatever the addresses of their arrays.
+"""Replays of captured graphs, whatever the addresses of a call's arrays.
 
 A graph runs on the addresses that it was captured with. An array that is at one of a few places in all calls is used
 where it is: each combination of them has a graph. One that is somewhere else in every call (a batch from a loader, a
@@ -56,7 +56,7 @@ class Replays:
         self._misses = 0
 
     def turn(self, places: list[Any], rest: tuple[Any, ...], nbytes: Callable[[], Sequence[int]]) -> Turn | None:
-        """How a call is replayed, None: it is not. ``places``: of arguments and results; the same ``rest`` as in the
+        """The way a call is replayed, None: it is not. ``places``: of arguments and results; the same ``rest`` as in the
         last call costs nothing. ``nbytes``: of arguments, rest and results."""
         if not self._worth or self._misses >= HOPELESS:
             return None

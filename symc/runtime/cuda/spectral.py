@@ -85,7 +85,7 @@ def _turned(e: Emitter, to: Array, source: Array, rows: int, columns: int, conju
 
 
 def _eigh(e: Emitter) -> None:
-    """What is stored by rows is the transpose, so the conjugate, and has the other triangle."""
+    """Matrices by rows are, by columns, the transposes: conjugated, and with the other triangle."""
     n, vectors = e.shapes[0][-1], e.value.op.name == "eigh"
     if not n:
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,7 @@ class FactorizationCall:
         if not np.isfinite(a).all():
             raise np.linalg.LinAlgError
         if f.kind == "eigh":
-            triangle = "L" if f.lower else "U"
+            triangle: Any = "L" if f.lower else "U"
             return [*np.linalg.eigh(a, triangle)] if f.vectors else [np.linalg.eigvalsh(a, triangle)]
         if f.kind == "eig":
             return [*np.linalg.eig(a)] if f.vectors else [np.linalg.eigvals(a)]
