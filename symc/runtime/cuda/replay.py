@@ -56,7 +56,7 @@ class Replays:
         self._misses = 0
 
     def turn(self, places: list[Any], rest: tuple[Any, ...], nbytes: Callable[[], Sequence[int]]) -> Turn | None:
-        """The way a call is replayed, None: it is not. ``places``: of arguments and results; the same ``rest`` as in the
+        """The way in which a call is replayed, None: it is not. ``places``: of arguments and results; the ``rest`` of the
         last call costs nothing. ``nbytes``: of arguments, rest and results."""
         if not self._worth or self._misses >= HOPELESS:
             return None
