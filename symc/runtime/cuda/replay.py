@@ -56,8 +56,8 @@ class Replays:
         self._misses = 0
 
     def turn(self, places: list[Any], rest: tuple[Any, ...], nbytes: Callable[[], Sequence[int]]) -> Turn | None:
-        """The way in which a call is replayed, None: it is not. ``places``: of arguments and results; the ``rest`` of the
-        last call costs nothing. ``nbytes``: of arguments, rest and results."""
+        """The way in which a call is replayed; None: it is not. ``places``: of arguments and results. The ``rest`` of
+        the last call costs nothing. ``nbytes``: of arguments, rest and results."""
         if not self._worth or self._misses >= HOPELESS:
             return None
         if rest is not self._rest:
