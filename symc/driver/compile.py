@@ -83,7 +83,8 @@ def compile(
       becomes of NumPy arrays that are given: "explicit" copies them, "forbid" raises, "auto" returns results as NumPy
       arrays too. Several devices in a tuple run the function together, each on its part of the arguments whose first
       axis has a size named by ``split`` ("n", or a tuple of names); ``sc.parallel.all_reduce`` joins what they compute.
-      ``precision``: how products of f32 are multiplied there: "highest", "tf32", "bf16" (sums are f32).
+      ``precision``: how products of f32 are multiplied there: "highest", "tf32", "bf16" (sums are f32; on
+      the CPU the first alone).
     * ``denormals``: what becomes on the CPU of numbers below the least normal one (1.2e-38 in f32, 2.2e-308 in f64).
       "keep", the default: they are what NumPy makes of them. "flush": as operands and results they are zeros while the
       function runs, and only then. Processors take up to a hundred times as long for them, which recurrent networks

@@ -66,8 +66,8 @@ HOST = Target()
 
 
 def target_of(options: dict[str, Any]) -> Target:
-    """The target that options say; on the CPU nothing is transferred, and products are as precise as they are written.
-    Raises InputError for what does not exist."""
+    """The target that options say; on the CPU nothing is transferred. Raises InputError for what does not exist, and
+    for what the CPU or a device would not do."""
     device, transfers = options.get("device", "cpu"), options.get("transfers", "explicit")
     precision, backend = options.get("precision", "highest"), options.get("backend")
     denormals = options.get("denormals", "keep")
@@ -77,6 +77,9 @@ def target_of(options: dict[str, Any]) -> Target:
     for name, value, choices in known:
         if value not in choices and (name, value) != ("backend", None):
             raise InputError(f"unknown {name} {value!r}", help=did_you_mean(str(value), choices))
+    if device == "cpu" and precision != "highest":
+        raise InputError(f"precision={precision!r} is for devices, and products on the CPU have the precision of f32",
+                         help='leave it out, or say device="cuda"')
     if device == "cpu":
         return Target(backend=backend, denormals=denormals)
     if denormals != "keep":

@@ -291,6 +291,8 @@ def test_modes_of_the_host_are_refused():
         sc.compile(x + 1, device="tpu")
     with pytest.raises(sc.InputError, match="unknown precision"):
         sc.compile(x + 1, device="cuda", precision="half")
+    with pytest.raises(sc.InputError, match="precision='bf16' is for devices"):
+        sc.compile(x + 1, precision="bf16")
 
 
 def test_precision_is_asked_of_products():

@@ -24,9 +24,9 @@ from symc.settings import config, variable
 VARIABLE = variable("blas")
 #: The routines that are called, without the letter of the dtype.
 BLAS = ("axpy", "gemm", "gemv", "syrk", "trsm", "trsv")
-LAPACK = ("gelqf", "gesdd", "getrf", "lacpy", "laset", "potrf")
+LAPACK = ("geqrf", "gesdd", "getrf", "lacpy", "laset", "potrf")
 #: LAPACK has other names for matrices of real and of complex numbers.
-OF_REAL, OF_COMPLEX = ("orglq", "syevd"), ("heevd", "unglq")
+OF_REAL, OF_COMPLEX = ("orgqr", "syevd"), ("heevd", "ungqr")
 ROUTINES = tuple(
     c + name for letters, own in (("sd", OF_REAL), ("cz", OF_COMPLEX)) for c in letters
     for name in (*BLAS, *LAPACK, *own))

@@ -1,7 +1,7 @@
 """Linear algebra by LAPACK: which routines, with which arguments and workspaces, make up an op.
 
 Arrays are row-major and the library reads columns, so it sees the transpose. Where the factorization of the transpose
-is, in memory, the one that was wanted, nothing is moved (Cholesky, triangular solves, QR as LQ); elsewhere matrices are
+is, in memory, the one that was wanted, nothing is moved (Cholesky, triangular solves); elsewhere matrices are
 transposed on the way in and out, so that signs and orders of rows are NumPy's. A routine that fails hands over to the
 reference implementation, which knows how to say so. Workspaces lie behind the arena of the plan, as long as the
 documentation of a routine asks for and as ``BLOCK`` lets it use; a call allocates nothing.
@@ -286,20 +286,20 @@ def _svd(e: Emitter) -> None:
 
 
 def _qr(e: Emitter) -> None:
-    """The transpose of A = Q R is R^T Q^T, lower times orthogonal, and lies in memory as R and Q."""
+    """Of the transpose of A in memory, whose columns are then apart, and so are those that a reflection changes."""
     *batch, m, n = e.shapes[0]
     count, k, size = product(batch), minimum(m, n), e.dtype.itemsize
-    rows = e.shapes[1][-1]  # of Q^T: m for all of Q, else k
-    a, tau = e.memory(maximum(m, n) * m), e.memory(k)
-    lda = n
-    factor, make = e.work(BLOCK * n), e.work(BLOCK * rows)
+    wide = e.shapes[1][-1]  # the columns of Q: m for all of Q, else k
+    a, tau, upper = e.memory(maximum(wide, n) * m), e.memory(k), e.memory(wide * n)
+    factor, make = e.work(BLOCK * n), e.work(BLOCK * wide)
     with e.each(count, e.matrices(0), e.matrices(1), e.matrices(2)) as (source, q, r):
-        e.copy(a, source, m * n)
-        e.lapack("gelqf", n, m, a, lda, tau, *factor)
-        e.code.emit(Op.CLEAR, e.slot(r), e.shapes[2][-2] * n * size)
-        e.quietly("lacpy", "L", n, k, a, lda, r, n)
-        e.quietly("lacpy", "U", k, m, a, lda, q, rows)
-        e.lapack("unglq" if e.complex else "orglq", rows, m, k, q, rows, tau, *make)
+        e.transpose(a, source, m, n)
+        e.lapack("geqrf", m, n, a, m, tau, *factor)
+        e.code.emit(Op.CLEAR, e.slot(upper), wide * n * size)
+        e.quietly("lacpy", "U", k, n, a, m, upper, wide)
+        e.transpose(r, upper, n, wide)
+        e.lapack("ungqr" if e.complex else "orgqr", m, wide, k, a, m, tau, *make)
+        e.transpose(q, a, wide, m)
 
 
 RECIPES: dict[str, Callable[[Emitter], None]] = {
