@@ -110,3 +110,13 @@ def bond_yields(xp: Any, price: Any, coupon: Any) -> Any:
 @program(300, 12, lambda r, n: [np.corrcoef(r.normal(size=(n, 2 * n))), r.normal(size=(n, 100))])
 def correlated_draws(xp: Any, correlation: Any, z: Any) -> Any:
     return xp.linalg.cholesky(correlation) @ z
+
+
+@program(2_000, 12, lambda r, n: [r.uniform(0.01, 0.2, n), r.uniform(1e4, 1e6, n)])
+def loan_interest(xp: Any, rate: Any, loan: Any) -> Any:
+    """All interest of a loan that is paid back in five years, from the balance of each month."""
+    monthly = rate[:, None] / 12
+    pay = loan[:, None] * monthly / (1 - (1 + monthly) ** -60)
+    grown = (1 + monthly) ** xp.arange(60)
+    balance = loan[:, None] * grown - pay * (grown - 1) / monthly
+    return xp.sum(balance * monthly, axis=1)

@@ -94,3 +94,8 @@ def rolling_hash(xp: Any, text: Any) -> Any:
 @program(100_000, 60, lambda r, n: [r.integers(32, 127, n, dtype=np.uint8)])
 def upper_case(xp: Any, text: Any) -> Any:
     return xp.where((text >= 97) & (text <= 122), text - np.uint8(32), text)
+
+
+@program(100_000, 60, lambda r, n: [r.integers(97, 123, n)])
+def caesar_cipher(xp: Any, text: Any) -> Any:
+    return (text - 97 + 13) % 26 + 97

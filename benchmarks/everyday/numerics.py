@@ -138,3 +138,11 @@ def divisor_count(xp: Any, n: Any) -> Any:
 def least_squares_qr(xp: Any, a: Any, b: Any) -> Any:
     q, r = xp.linalg.qr(a)
     return xp.linalg.solve(r, q.T @ b)
+
+
+@program(300_000, 40, lambda r, n: [r.integers(0, 10**9, n)])
+def digit_sums(xp: Any, n: Any) -> Any:
+    total = 0
+    for _ in range(9):
+        total, n = total + n % 10, n // 10
+    return total

@@ -96,3 +96,8 @@ def unwrap(xp: Any, phase: Any) -> Any:
 def median_of_five(xp: Any, x: Any) -> Any:
     n = x.shape[0] - 4
     return xp.median(xp.stack([x[k : n + k] for k in range(5)]), axis=0)
+
+
+@program(100_000, 60, lambda r, n: [r.uniform(-10, 10, n)])
+def wrap_angles(xp: Any, angle: Any) -> Any:
+    return (angle + np.pi) % (2 * np.pi) - np.pi
