@@ -27,7 +27,7 @@ TABLE: dict[str, Template] = {
     "div": {"c": "c_div({0}, {1})", "*": "{0} / {1}"},
     "floordiv": {"f": "floordiv({0}, {1})", "*": "int_floordiv({0}, {1})"},
     "mod": {"f": "mod({0}, {1})", "*": "int_mod({0}, {1})"},
-    "fmod": {"f": "remainder({0}, {1})", "*": "int_fmod({0}, {1})"},
+    "fmod": {"f": "signed_remainder({0}, {1})", "*": "int_fmod({0}, {1})"},
     "pow": {"f": "pow({0}, {1})", "c": "c_pow({0}, {1})", "*": "int_pow({0}, {1})"},
     "abs": {"u": "{0}", "c": "c_abs({0})", "*": "abs({0})"},
     "sign": {"u": "(1 if {0} > 0 else 0)", "i": "(1 if {0} > 0 else (-1 if {0} < 0 else 0))", "f": "sign({0})",

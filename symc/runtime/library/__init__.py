@@ -30,8 +30,8 @@ FUNCTIONS: dict[str, str] = {
     "complex_parts": "c_acos c_acosh c_asin c_asinh c_atan c_atanh c_cos c_cosh c_exp c_log c_sin c_sinh c_sqrt c_tan "
                      "c_tanh",
     "complex": "c_abs c_div c_exp2 c_expm1 c_isfinite c_isinf c_isnan c_log10 c_log1p c_log2 c_pow c_sign",
-    "helpers": "floordiv fmax fmin gcd inf int_floordiv int_fmod int_mod int_pow mod remainder round_half shift_left "
-               "shift_right sign sorts_before zero",
+    "helpers": "floordiv fmax fmin gcd inf int_floordiv int_fmod int_mod int_pow mod round_half shift_left "
+               "shift_right sign signed_remainder sorts_before zero",
 }
 MODULE_OF = {name: module for module, found in FUNCTIONS.items() for name in found.split()}
 _NUMBERS = {"INF": names.INF, "NAN": names.NAN, "math": math}

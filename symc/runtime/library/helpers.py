@@ -48,7 +48,7 @@ def far_remainder(x, y):
 
 
 @inlined
-def _remainder(x, y, far):
+def _signed_remainder(x, y, far):
     """The remainder with the sign of x: x - q * y is a multiple of y's last place and at most y, so it is a float. The
     quotient, rounded, may be one too great, but never too small."""
     t = x / y
@@ -58,21 +58,21 @@ def _remainder(x, y, far):
 
 
 @inlined
-def _remainder64(x, y):
-    return _remainder(x, y, 4503599627370496.0)
+def _signed_remainder64(x, y):
+    return _signed_remainder(x, y, 4503599627370496.0)
 
 
 @inlined
-def _remainder32(x, y):
-    return _remainder(x, y, like(x, 8388608.0))
+def _signed_remainder32(x, y):
+    return _signed_remainder(x, y, like(x, 8388608.0))
 
 
-remainder = by_width(_remainder32, _remainder64)
+signed_remainder = by_width(_signed_remainder32, _signed_remainder64)
 
 
 @inlined
 def mod(x, y):
-    r = remainder(x, y)
+    r = signed_remainder(x, y)
     if r != 0:
         return r + y if (y < 0) != (r < 0) else r
     return math.copysign(zero(x), y) if r == 0 else r
@@ -82,7 +82,7 @@ def mod(x, y):
 def floordiv(x, y):
     if y == 0:
         return x / y
-    r = remainder(x, y)
+    r = signed_remainder(x, y)
     q = (x - r) / y
     if r != 0 and (y < 0) != (r < 0):
         q = q - like(x, 1)
