@@ -256,7 +256,7 @@ def test_copies_and_files_of_warm_functions(tmp_path: Path) -> None:
     assert f.copy()(np.zeros(2), np.ones(2)) == 4
 
 
-def test_what_lasts_becomes_old_and_can_still_be_found() -> None:
+def test_what_lasts_becomes_old_and_can_still_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """No search right after the block; a full one finds a cycle that was made in it, and nothing is left frozen."""
     import gc
     import weakref
@@ -266,11 +266,13 @@ def test_what_lasts_becomes_old_and_can_still_be_found() -> None:
     class Node:
         other: object
 
+    gc.unfreeze()  # the tests, see conftest.py
     gc.collect()
     searches: list[str] = []
     gc.callbacks.append(lambda phase, info: searches.append(phase))
     try:
         with no_collections(lasting=True):
+            monkeypatch.setitem(sys.modules, "tests.imported_now", pytest)
             kept = [[] for _ in range(5000)]
             a, b = Node(), Node()
             a.other, b.other = b, a
@@ -281,7 +283,20 @@ def test_what_lasts_becomes_old_and_can_still_be_found() -> None:
     finally:
         gc.callbacks.pop()
     gc.collect()
+    gc.freeze()
     assert gone() is None and len(kept) + len(more) == 5100
+
+
+def test_frozen_objects_are_not_walked_by_each_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers freeze what they have imported; Python counts such objects one by one."""
+    import gc
+
+    x = vector("x")
+    sc.compile(x + 1, [x])
+    counts: list[int] = []
+    monkeypatch.setattr(gc, "get_freeze_count", lambda: counts.append(1) or 1)
+    sc.compile(x + 2, [x])
+    assert not counts
 
 
 def test_functions_that_sort_are_kept(place: Path) -> None:
