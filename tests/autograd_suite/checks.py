@@ -53,7 +53,7 @@ class Checks:
             traced = [_bind(a, symbols, point) if k in argnums else a for k, a in enumerate(args)]
             outputs = _leaves(fun(*traced, **kwargs))
             mode = dict(enumerate(self.modes)).get(next(self.calls), "reference")
-            _verify(outputs, symbols, point, modes, order, mode)
+            _verify(outputs, symbols, point, modes, order, mode, sc.compile(outputs, symbols, mode=mode))
 
         return check
 
@@ -69,29 +69,32 @@ class Checks:
 
 
 def _verify(
-    outputs: list[sc.Tensor], wrt: list[sc.Tensor], point: Arrays, modes: Sequence[str], order: int, mode: str
-) -> None:
-    """Check the derivatives of ``outputs``, a function of all of ``wrt``, at ``point``, then theirs in turn."""
+    outputs: list[sc.Tensor], wrt: list[sc.Tensor], point: Arrays, modes: Sequence[str], order: int, mode: str,
+    value: Callable,
+) -> None:  # fmt: skip
+    """Check the derivatives of ``outputs``, a function of all of ``wrt`` that ``value`` computes, at ``point``, then
+    theirs in turn."""
     directions = [_normal(x.shape, x.dtype) for x in point]
     weights = [_normal(tuple(map(int, y.shape)), np.dtype(y.dtype)) for y in outputs]  # the inputs' shapes are static
     tangents, cotangents = _symbols("t", directions), _symbols("c", weights)
     pushed = _leaves(sc.jvp(tuple(outputs), tuple(wrt), tuple(tangents), disconnected="zero"))
     pulled = _leaves(sc.vjp(tuple(outputs), tuple(wrt), tuple(cotangents), disconnected="zero"))
 
-    value = sc.compile(outputs, wrt, mode=mode)
     numeric = _difference_quotient(value, point, directions)
     if "fwd" in modes:
-        exact = sc.compile(pushed, wrt + tangents, mode=mode)(*point, *directions)
+        push = sc.compile(pushed, wrt + tangents, mode=mode)
+        exact = push(*point, *directions)
         for got, want in zip(exact, numeric):
             np.testing.assert_allclose(got, want, rtol=TOLERANCE, atol=TOLERANCE, err_msg="jvp")
         if order > 1:
-            _verify(pushed, wrt + tangents, point + directions, modes, order - 1, mode)
+            _verify(pushed, wrt + tangents, point + directions, modes, order - 1, mode, push)
     if "rev" in modes:
-        exact = sc.compile(pulled, wrt + cotangents, mode=mode)(*point, *weights)
+        pull = sc.compile(pulled, wrt + cotangents, mode=mode)
+        exact = pull(*point, *weights)
         got, want = _inner(exact, directions), _inner(weights, numeric)
         np.testing.assert_allclose(got, want, rtol=2 * TOLERANCE, atol=TOLERANCE, err_msg="vjp")
         if order > 1:
-            _verify(pulled, wrt + cotangents, point + weights, modes, order - 1, mode)
+            _verify(pulled, wrt + cotangents, point + weights, modes, order - 1, mode, pull)
 
 
 def _difference_quotient(f: Callable, point: Arrays, directions: Arrays) -> Arrays:
