@@ -1,6 +1,6 @@
 """Generated kernels give what the references give: every op with a scalar form, every dtype, edge values.
 
-Every kernel is compiled by both backends, and what the first does not know is listed here.
+Kernels are compiled by both backends.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def run_kernel(
     return out
 
 
-def check_function(text_or_function, arrays: list[np.ndarray], ulps: int = 4) -> int:
+def check_function(text_or_function, arrays: list[np.ndarray], ulps: int = 4, backends=("llvm", "numba")) -> int:
     """Fuse, compare every kernel with its reference on the values that reach it; the number of kernels."""
     f = parse(text_or_function) if isinstance(text_or_function, str) else text_or_function
     g = fuse(f)
@@ -58,7 +58,7 @@ def check_function(text_or_function, arrays: list[np.ndarray], ulps: int = 4) ->
             count += 1
             operands = [np.ascontiguousarray(env[o]).reshape(np.shape(env[o])) for o in v.operands]
             want = run_region(v.regions[0], operands, sizes)
-            for backend in ("llvm", "numba"):
+            for backend in backends:
                 for a, b in zip(run_kernel(v.regions[0], operands, sizes, backend), want, strict=True):
                     assert_close(a, b, ulps)
             env[v] = want[0] if len(want) == 1 else tuple(want)
@@ -118,7 +118,10 @@ def test_elementwise_ops(dtype, arity, ops):
         leaves = [fresh_input(TensorType(a.dtype, a.shape)) for a in arrays]
         outputs = [op(*leaves, **attrs) for op, attrs in members]
         f = function("ops", [(x, Input(f"x{k}", x.type)) for k, x in enumerate(leaves)], outputs)
-        assert check_function(f, [np.array(a) for a in arrays], ULPS.get(dtype.str[1:], 4)) >= 1
+        # Half precision computes as float32, so loads and stores are all that is new: of few ops by Numba, which takes
+        # ten times as long as LLVM.
+        backends = ("llvm",) if dtype == np.float16 and arity < 3 else ("llvm", "numba")
+        assert check_function(f, [np.array(a) for a in arrays], ULPS.get(dtype.str[1:], 4), backends) >= 1
 
 
 @pytest.mark.parametrize("op", [op for op in all_ops() if isinstance(op.lowering, Fold)], ids=lambda op: op.name)
