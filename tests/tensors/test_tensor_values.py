@@ -2,7 +2,7 @@
 
 import copy
 import pickle
-import time
+import sys
 
 import numpy as np
 import pytest
@@ -105,11 +105,9 @@ def test_pickle():
 
 
 def test_long_chain():
-    x = scalar("x")
-    y, start = x, time.process_time()
-    for _ in range(20_000):
+    x = y = scalar("x")
+    for _ in range(3 * sys.getrecursionlimit()):
         y = y * 1.01 + 0.5
-    assert time.process_time() - start < 20
     (got,) = evaluate([y * 0 + x], [x], [np.array(2.0)])
     assert got == 2 or np.isnan(got)
 
@@ -190,10 +188,11 @@ def test_deferred_updates_and_functions():
 def test_deferred_is_evaluated_once_and_without_recursion():
     A = Variable("A")
     B = A
-    for _ in range(20_000):
+    depth = 3 * sys.getrecursionlimit()
+    for _ in range(depth):
         B = B + A
     got = run(B, A=np.array(1.0))
-    assert got == 20_001
+    assert got == depth + 1
     calls = []
     shared = Deferred(lambda t: calls.append(1) or t, (A,))
     run(shared + shared * 2, A=np.array(1.0))
