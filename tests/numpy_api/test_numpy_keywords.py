@@ -61,7 +61,8 @@ CASES = {
                 for c in on(f, REAL, *every(initial=[0, 2], axis=[None, 1]))],
     "where that does not fit": on(np.sum, [X], {"where": I}, {"where": np.ones((2, 3, 4), bool)}),
     "quantile": [c for f in (np.quantile, np.nanquantile) for q in (0.3, [0, 0.5, 1], np.array([[0.25, 0.9]]))
-                 for c in on(f, [X, NAN, I], *every(method=METHODS, axis=[None, 1], keepdims=[None, True]), rest=(q,))],
+                 for c in on(f, [X, NAN, I], *every(method=METHODS, axis=[1]), *every(
+                     method=["inverted_cdf", "linear"], axis=[None, 1], keepdims=[None, True]), rest=(q,))],
     "weights": [c for f in (np.quantile, np.nanquantile) for q in (0.3, np.array([0.25, 1.0]))
                 for c in on(f, [X, NAN, I], *every(method=["inverted_cdf", "linear"], axis=[None, 0, 1],
                     weights=[I + 0.5]),
