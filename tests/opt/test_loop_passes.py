@@ -48,6 +48,7 @@ def assert_same(f, arrays, pipeline):
     return out
 
 
+@pytest.mark.long
 def test_every_pass_alone_and_all_together_keep_what_loops_compute():
     fired = dict.fromkeys(LOOPS, 0)
     for seed in range(60):
@@ -79,6 +80,7 @@ def outcome(f, arrays):
         return None
 
 
+@pytest.mark.long
 def test_loops_of_no_steps_and_rows_that_are_not_there():
     seen = set()
     for seed in range(60):
@@ -383,6 +385,7 @@ for seed in range(12):
 """
 
 
+@pytest.mark.long
 def test_two_processes_with_different_hash_seeds_make_the_same_loops():
     outs = [
         subprocess.run([sys.executable, "-c", SCRIPT], cwd=ROOT, capture_output=True, text=True, timeout=300,

@@ -251,6 +251,7 @@ def fresh_square(x):
     return broadcast(slice_(x, start=(0,), size=(4,), step=(1,)), axes=(1,), shape=(4, 4))
 
 
+@pytest.mark.long
 def test_a_100000_value_chain_optimizes_under_the_default_recursion_limit():
     x = fresh_input(X)
     v = x
