@@ -24,6 +24,7 @@ from symc.ir.ops import grad_control
 from symc.ir.ops.arithmetic import conjugate
 from symc.ir.ops.effect import IDENTITY
 from symc.ir.ops.shape import ensure_shape
+from symc.ir.text import splat_of
 from symc.ir.traverse import postorder, rebuild, replace
 from symc.ir.types import is_inexact
 from symc.ir.value import Value, first_line, fresh_input
@@ -278,6 +279,9 @@ def _wrt(wrt: Any, what: str) -> tuple[list[Value], nest.Nest]:
         if not is_inexact(leaf.dtype):
             raise GradientError(f"{what}: {path} is {leaf.value.type}; {ONLY}",
                                 values=[leaf.describe(path)], help="declare it as a float, or leave it out of wrt")
+        if not leaf.ndim and splat_of(leaf.value) is not None:  # others in the formula may be meant as well
+            raise GradientError(f"{what}: {path} is the number {splat_of(leaf.value)}, and equal numbers are one value",
+                                values=[leaf.describe(path)], help="make it an input, or use sc.value_and_grad")
     if not leaves:
         raise GradientError(f"{what}: wrt is empty", help="name at least one value to differentiate by")
     return [leaf.value for leaf in leaves], structure

@@ -135,7 +135,7 @@ def test_what_a_call_is_refused_for(tmp_path):
 def test_sizes_whose_products_have_no_number(tmp_path):
     """Bytes of arrays and counts of loops that 64 bits cannot say are an error before anything runs."""
     x, y = sc.input("x", "float64", ("n",)), sc.input("y", "float64", ("m",))
-    f = sc.compile(sc.sum(sc.sin(x[:, None] * y)) + sc.sum(sc.reshape(x[:, None] * y, (-1,))[:: 2]), [x, y], name="wide")
+    f = sc.compile(sc.sum(sc.sin(x[:, None] * y)) + sc.sum(sc.reshape(x[:, None] * y, (-1,))[::2]), [x, y], name="wide")
     program = built(f, tmp_path)
     check_call(f, program, [RNG.normal(size=3), RNG.normal(size=4)])
     for n, m in ((1 << 32, 1 << 31), (1 << 41, 0), (-1, 1)):

@@ -354,6 +354,7 @@ MISTAKES = {
     "integer wrt": (lambda x, n: sc.grad((x * n).sum(), n), r"%n : i64\[3\]"),
     "unrelated": (lambda x, n: sc.grad(x.sum(), sc.scalar("other")), "not made of %other"),
     "not symbolic": (lambda x, n: sc.grad(x.sum(), "x"), "wrt is not a symbolic value: str"),
+    "a number": (lambda x, n: sc.grad(sc.sum(2.0 * x) * (two := sc.asarray(2.0)), two), "the number 2.0, and equal"),
     "empty wrt": (lambda x, n: sc.grad(x.sum(), []), "wrt is empty"),
     "bad policy": (lambda x, n: sc.grad(x.sum(), x, disconnected="ignore"), "'ignore' is no policy"),
     "bad mode": (lambda x, n: sc.jacobian(x, x, mode="both"), "'both' is no mode"),
