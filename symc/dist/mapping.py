@@ -18,6 +18,7 @@ from symc.driver.deferred_function import Specializing
 from symc.driver.function import CompiledFunction
 from symc.driver.jit import JitFunction, jit
 from symc.driver.max_bytes import read_max_bytes
+from symc.driver.measured import MeasuredFunction
 from symc.errors import InputError, MemoryBudgetError, SymcError
 from symc.ir.dim import evaluate, names
 from symc.ir.record import dataclass
@@ -90,6 +91,9 @@ def _function(f: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[C
         arrays = flatten(f._signature.arguments.bind(tuple(given), more))[0]
     else:
         f, arrays = f.compiled_for(*given, **more)
+    if isinstance(f, MeasuredFunction):
+        raise InputError(f"dist.map: {f.name} has sizes that are data, which blocks cannot know of each other",
+                         help="sc.where(condition, x, 0) keeps the size of what is not wanted")
     return f, [found[id(a)][1] if id(a) in found else source(a, f"argument {k}") for k, a in enumerate(arrays)]
 
 

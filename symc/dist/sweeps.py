@@ -185,7 +185,10 @@ class _Store:
 
     def __init__(self, folder: Any, program: str):
         self.folder, self.program = os.fspath(folder), program
-        os.makedirs(self.folder, exist_ok=True)
+        try:
+            os.makedirs(self.folder, exist_ok=True)
+        except OSError as e:
+            raise InputError(f"dist.sweep: store={self.folder!r} cannot be a folder: {e}") from None
 
     def path(self, text: str) -> str:
         return os.path.join(self.folder, blake2b(text.encode(), digest_size=12).hexdigest() + ".npz")

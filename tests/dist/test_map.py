@@ -155,6 +155,8 @@ def test_wrong_arguments(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                         ((A, unknown), "unknown sizes"), ((A, str(folder / "..")), "is no .npy file")]:
         with pytest.raises(sc.SymcError, match=match):
             sc.dist.map(f, *args)
+    with pytest.raises(sc.errors.InputError, match="has sizes that are data"):
+        sc.dist.map(lambda x: x[x > 0], A)
     with pytest.raises(sc.errors.InputError, match="takes a function, not int"):
         sc.dist.map(3, A)  # type: ignore[arg-type]
     w = sc.shared(np.ones(7), "w")

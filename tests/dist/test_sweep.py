@@ -75,6 +75,8 @@ def test_wrong_points() -> None:
                         ({"b": [1]}, "missing a required argument: 'a'")]:
         with pytest.raises(sc.errors.InputError, match=match):
             sc.dist.sweep(sweeping.squared, over=over)
+    with pytest.raises(sc.errors.InputError, match="cannot be a folder"):
+        sc.dist.sweep(sweeping.squared, over={"a": [1]}, store=__file__)
     with pytest.raises(sc.errors.ExecutionError, match="no array of numbers: str 'x'"):
         sc.dist.sweep(lambda a: "x", over={"a": [1]})
     with pytest.raises(sc.errors.InputError, match="cannot be sent to another process"):
