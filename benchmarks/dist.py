@@ -1,6 +1,6 @@
 """Functions on Dask and training on several processes: what tasks cost, what a second worker gains, what sums cost.
 
-    python -m benchmarks.dist [--gib 2] [--rounds 3] [tasks] [map] [sums] [start]
+    python -m benchmarks.dist [--gib 2] [--rounds 3] [--pytensor PYTHON] [tasks] [map] [sums] [start]
 
 Everything runs on this machine. Peers that are not installed are left out; kinds take turns, and the best round counts.
 """
@@ -144,19 +144,37 @@ print(time.perf_counter() - begin)
 """
 
 
-def start(rounds: int) -> None:
-    """Seconds from a pickle to the first result in a new process, import included; with and without code on disk."""
+#: A pickle of the same function by PyTensor.
+PYTENSOR = """
+import pickle, pytensor, pytensor.tensor as pt
+x = pt.dvector()
+f = pytensor.function([x], [pt.tanh(x).sum(), pytensor.grad(pt.tanh(x).sum(), x)])
+pickle.dump(f, open({path!r}, "wb"))
+"""
+
+
+def start(rounds: int, pytensor: str = "") -> None:
+    """Seconds from a pickle to the first result in a new process, import included; with and without code on disk.
+    ``pytensor``: the interpreter of an environment that has it."""
     x = sc.vector("x")
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "f")
         Path(path).write_bytes(pickle.dumps(sc.compile([sc.tanh(x).sum(), sc.grad(sc.tanh(x).sum(), x)], [x])))
+
+        def run(python: str, text: str, own: str) -> str:
+            flags = f"{os.environ.get('PYTENSOR_FLAGS', '')},base_compiledir={own}".lstrip(",")
+            return subprocess.run([python, "-c", text], env={**os.environ, "SYMC_CACHE_DIR": own,
+                                  "PYTENSOR_FLAGS": flags}, check=True, capture_output=True, text=True).stdout
+
+        if pytensor:
+            run(pytensor, PYTENSOR.format(path=path + "p"), os.path.join(folder, "made"))
         for k in range(rounds):
             for kind in ("cold", "warm"):
-                env = {**os.environ, "SYMC_CACHE_DIR": os.path.join(folder, str(k))}
-                out = subprocess.run([sys.executable, "-c", START.format(path=path)], env=env, check=True,
-                                     capture_output=True, text=True)
-                found[kind] = min(found.get(kind, 1e9), float(out.stdout))
+                for peer, python in (("", sys.executable), ("p", pytensor))[: 1 + bool(pytensor)]:
+                    name = f"{'PyTensor' if peer else 'symc'} {kind}"
+                    took = float(run(python, START.format(path=path + peer), os.path.join(folder, str(k))))
+                    found[name] = min(found.get(name, 1e9), took)
     said = ", ".join(f"{k} {v:.2f} s" for k, v in found.items())
     print(f"from a pickle to the first result in a new process: {said}")
 
@@ -166,9 +184,10 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", help="tasks, map, sums, start (default: all)")
     parser.add_argument("--gib", type=float, default=2.0)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--pytensor", default="", help="the interpreter of an environment that has PyTensor")
     args = parser.parse_args()
     parts = {"tasks": lambda: tasks(args.rounds), "map": lambda: mapped(args.rounds, args.gib),
-             "sums": lambda: sums(args.rounds), "start": lambda: start(args.rounds)}
+             "sums": lambda: sums(args.rounds), "start": lambda: start(args.rounds, args.pytensor)}
     for name in args.parts or parts:
         parts[name]()
 

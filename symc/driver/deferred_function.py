@@ -161,6 +161,14 @@ class Specializing(Shown):
         """As of a compiled function, where there is one signature."""
         return self.only("export_library").export_library(path)
 
+    def to_onnx(self, path: Any) -> None:
+        """As of a compiled function, where there is one signature."""
+        self.only("to_onnx").to_onnx(path)
+
+    def to_stablehlo(self, **sizes: int) -> str:
+        """As of a compiled function, where there is one signature."""
+        return self.only("to_stablehlo").to_stablehlo(**sizes)
+
     def only(self, what: str) -> CompiledFunction:
         """The function of the one signature there is. Raises InputError: an export has known types."""
         if len(self.variants) == 1:

@@ -125,6 +125,8 @@ class Exported:
         name, dtype = self._given[k]
         if type(item) is np.ndarray and item.dtype == dtype and item.flags.carray:
             return item
+        if isinstance(item, np.ma.MaskedArray):
+            raise TypeError(f"{self.name}: {name} has a mask, which would be lost: x.filled(0)")
         try:
             a = np.asarray(item)
         except ValueError as e:

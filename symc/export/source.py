@@ -142,11 +142,26 @@ if(CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")
   target_compile_options({name} PRIVATE -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast)
   target_link_libraries({name} PUBLIC m)
 endif()
+add_executable({name}_example EXCLUDE_FROM_ALL example.c)
+target_link_libraries({name}_example {name})
 if({NAME}_USE_CBLAS)
   find_package(BLAS REQUIRED)
   target_compile_definitions({name} PRIVATE {NAME}_USE_CBLAS)
   target_link_libraries({name} PUBLIC ${{BLAS_LIBRARIES}})
 endif()
+"""
+
+
+_EXAMPLE = """/* A call of {name} on zeros: cc -std=c11 -O3 example.c {sources} -lm */
+#include "{name}.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(void) {{
+{given}  const int code = {name}({names}, NULL);
+  printf("{name}: %s\\n", code ? {name}_message(code) : "done");
+  return code;
+}}
 """
 
 
@@ -160,7 +175,7 @@ class Source:
 
     @property
     def c_files(self) -> list[str]:
-        return [n for n in self.files if n.endswith(".c")]
+        return [n for n in self.files if n.endswith(".c") and n != "example.c"]
 
 
 def export_c(f: Any, directory: Any) -> str:
@@ -204,7 +219,10 @@ def source_of(i: Interface) -> Source:
              f"{name}.h": _HEADER.format(arrays=_described(i), **words)}
     if long:
         files[f"{name}_constants.c"] = long
-    files["CMakeLists.txt"] = _CMAKE.format(name=name, NAME=own, sources=" ".join(n for n in files if n[-2:] == ".c"))
+    words["sources"] = " ".join(n for n in files if n[-2:] == ".c")
+    given = [f"  const int64_t {s} = 4;\n" for s in sizes] + [
+        f"  {a.c_type} *{a.name} = calloc((size_t)({i.size(a.type.size)}) + 1, sizeof *{a.name});\n" for a in arrays]
+    files |= {"CMakeLists.txt": _CMAKE.format(**words), "example.c": _EXAMPLE.format(given="".join(given), **words)}
     return Source(i, files, version)
 
 

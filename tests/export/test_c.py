@@ -247,7 +247,7 @@ def test_modes_variants_and_signatures(tmp_path):
     with pytest.raises(sc.InputError, match="no signature yet"):
         g.export_c(tmp_path)
     g(np.ones(3))
-    assert g.export_c(tmp_path / "jit").endswith(".c")
+    assert g.export_c(tmp_path / "jit").endswith(".c") and "exponential" in g.to_stablehlo()
     g(np.ones((3, 2)))
     with pytest.raises(sc.InputError, match="2 signatures"):
         g.export_c(tmp_path)
@@ -260,7 +260,10 @@ def test_paths(tmp_path):
     x = sc.vector("x")
     f = sc.compile(x + 1, [x])
     f.export_c(tmp_path / "new" / "folder")
-    assert sorted(p.name for p in (tmp_path / "new" / "folder").iterdir()) == ["CMakeLists.txt", "f.c", "f.h"]
+    assert sorted(p.name for p in (tmp_path / "new" / "folder").iterdir()) == ["CMakeLists.txt", "example.c", "f.c", "f.h"]
+    built_by = ["gcc", *STRICT, "-o", "main", "example.c", "f.c", "-lm"]
+    subprocess.run(built_by, cwd=tmp_path / "new" / "folder", check=True)
+    assert subprocess.check_output([tmp_path / "new" / "folder" / "main"]) == b"f: done\n"
     f.export_c(str(tmp_path / "new" / "folder"))
     (tmp_path / "file").write_text("")
     for bad in (tmp_path / "file", 3, b"bytes", "a\0b"):

@@ -78,6 +78,7 @@ def test_arguments(folder):
         (ValueError, re.escape("has the shape (2, 5), but float64[n, 20] is needed, with n = 2"),
          (np.ones((2, 5)),), {}),
         (ValueError, "3 axes", (np.ones((1, 1, 1)),), {}), (TypeError, "no array", ([[1, 2], [3]],), {}),
+        (TypeError, "has a mask", (np.ma.array(good, mask=good > 0),), {}),
     ):
         with pytest.raises(error, match=said):
             step(*args, **names)
