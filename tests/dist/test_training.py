@@ -160,7 +160,7 @@ def test_a_batch_with_fewer_rows_than_ranks(folder: str) -> None:
 
 def run(kind: str, checkpoint: Path, kill: int = -1) -> tuple[int, list[str], str]:
     done = subprocess.run([*STARTS[kind], "tests.dist.ranks", kind, str(checkpoint), str(kill)], cwd=ROOT,
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=400)
     return done.returncode, sorted(done.stdout.splitlines()), done.stderr
 
 

@@ -135,7 +135,8 @@ def test_what_a_call_is_refused_for(tmp_path):
 def test_sizes_whose_products_have_no_number(tmp_path):
     """Bytes of arrays and counts of loops that 64 bits cannot say are an error before anything runs."""
     x, y = sc.input("x", "float64", ("n",)), sc.input("y", "float64", ("m",))
-    f = sc.compile(sc.sum(sc.sin(x[:, None] * y)) + sc.sum(sc.reshape(x[:, None] * y, (-1,))[::2]), [x, y], name="wide")
+    every = x[:, None] * y
+    f = sc.compile(sc.sum(sc.sin(every)) + sc.sum(sc.reshape(every, (-1,))[::2]), [x, y], name="wide")
     program = built(f, tmp_path)
     check_call(f, program, [RNG.normal(size=3), RNG.normal(size=4)])
     for n, m in ((1 << 32, 1 << 31), (1 << 41, 0), (-1, 1)):
@@ -260,10 +261,10 @@ def test_paths(tmp_path):
     x = sc.vector("x")
     f = sc.compile(x + 1, [x])
     f.export_c(tmp_path / "new" / "folder")
-    assert sorted(p.name for p in (tmp_path / "new" / "folder").iterdir()) == ["CMakeLists.txt", "example.c", "f.c", "f.h"]
-    built_by = ["gcc", *STRICT, "-o", "main", "example.c", "f.c", "-lm"]
-    subprocess.run(built_by, cwd=tmp_path / "new" / "folder", check=True)
-    assert subprocess.check_output([tmp_path / "new" / "folder" / "main"]) == b"f: done\n"
+    folder = tmp_path / "new" / "folder"
+    assert sorted(p.name for p in folder.iterdir()) == ["CMakeLists.txt", "example.c", "f.c", "f.h"]
+    subprocess.run(["gcc", *STRICT, "-o", "main", "example.c", "f.c", "-lm"], cwd=folder, check=True)
+    assert subprocess.check_output([folder / "main"]) == b"f: done\n"
     f.export_c(str(tmp_path / "new" / "folder"))
     (tmp_path / "file").write_text("")
     for bad in (tmp_path / "file", 3, b"bytes", "a\0b"):
