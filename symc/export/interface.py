@@ -163,7 +163,7 @@ def c_size(s: Size, sizes: dict[str, str]) -> str:
 
 
 def c_bound(s: Size, sizes: dict[str, str]) -> str:
-    """Upper bound, in floating point, of a size and everything that it is computed from, for sizes of at least 0."""
+    """Bound of a size and of everything that it is computed from, in floating point, for sizes of at least 0."""
     if not isinstance(s, Dim):
         return f"{abs(s)}.0"
     return " + ".join(" * ".join([f"{abs(c)}.0"] + [
