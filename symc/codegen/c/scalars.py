@@ -126,9 +126,10 @@ def _folded(sign: str) -> Primitive:
 
 def _rounded(f: Texts, xs: Sequence[Scalar]) -> Scalar:
     """A product plus a zero that compilers do not know: where they contract, they contract these."""
-    t = f.binary("*", *xs).type
-    return _called(f.unit.need(f"times_{t}"), t, *[f.cast(x, t) for x in xs]) if t in ("f32", "f64") else (
-        f.binary("*", *xs))
+    x, y = xs
+    product = f.binary("*", x, y)
+    t = product.type
+    return _called(f.unit.need(f"times_{t}"), t, f.cast(x, t), f.cast(y, t)) if t in FLOATS else product
 
 
 def _extreme(name: str) -> Primitive:
