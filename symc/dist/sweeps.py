@@ -249,16 +249,23 @@ def _by_dask(client: Any) -> Callable[[Any, Mapping[str, Key]], Results]:
     def run(f: Any, missing: Mapping[str, Key]) -> Results:
         from distributed import KilledWorker, as_completed
 
+        suspects: list[str] = []
         texts = {client.submit(evaluated, f, key, pure=False): text for text, key in missing.items()}
         with client.as_current():
             finished = as_completed(texts)
         for future in finished:
             error = future.exception() if future.status == "error" else None
             if isinstance(error, KilledWorker):
+                if len(missing) > 1:  # it may only have waited on the worker of another point: it is tried alone
+                    suspects.append(texts[future])
+                    future.release()
+                    continue
                 error = ExecutionError("the worker died in every try", help="it may need more memory than a worker has")
             yield texts[future], future.result() if future.status == "finished" else error or ExecutionError(
                 f"the task was {future.status}")
             future.release()
+        for text in suspects:
+            yield from run(f, {text: missing[text]})
 
     return run
 
