@@ -22,8 +22,8 @@ from symc.tensors.convert import as_operand, inexact_dtype
 from symc.tensors.public import API, located
 from symc.tensors.tensor import Tensor
 
-cholesky, solve_triangular, diagonal, eigh = (API[f"linalg.{n}"] for n in (
-    "cholesky", "solve_triangular", "diagonal", "eigh"))
+cholesky, solve_triangular = API["linalg.cholesky"], API["linalg.solve_triangular"]
+diagonal, eigh = API["linalg.diagonal"], API["linalg.eigh"]
 LOG_2, LOG_PI = math.log(2), math.log(math.pi)
 
 
