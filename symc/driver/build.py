@@ -17,7 +17,7 @@ from symc.ir.record import dataclass, replace
 from symc.ir.traverse import Substitution, every_value, postorder
 from symc.ir.value import Value, first_line
 from symc.tensors.convert import as_tensor
-from symc.tensors.leaves import leaf_of, leaves_of_size
+from symc.tensors.leaves import leaf_of, leaves_of_size, parts_of
 from symc.tensors.pytree import Nest, flatten, unflatten
 from symc.tensors.state import Cell, SharedVariable
 from symc.tensors.tensor import Tensor
@@ -153,7 +153,7 @@ def _leaf_of_size(size: str, replaced: set[Value], listed: bool, where: list[Loc
 def _arguments(inputs: Any, found: list[Value]) -> tuple[tuple[Slot, ...], list[Value]]:
     """The arguments of a call, and the leaf of every array in them."""
     if inputs is None:
-        return tuple(Slot(leaf_of(v).name, default=leaf_of(v).default) for v in found), found
+        return _found(found)
     if isinstance(inputs, Tensor):
         inputs = [inputs]
     if not isinstance(inputs, Iterable) or isinstance(inputs, str):
@@ -172,6 +172,21 @@ def _arguments(inputs: Any, found: list[Value]) -> tuple[tuple[Slot, ...], list[
             name = _common_name(args[len(args) - len(leaves):], nest)
         defaults = [leaf_of(v).default for v in args[len(args) - len(leaves):]]
         slots.append(Slot(name, nest, unflatten(nest, defaults) if all(d is not None for d in defaults) else None))
+    return tuple(slots), args
+
+
+def _found(found: Sequence[Value]) -> tuple[tuple[Slot, ...], list[Value]]:
+    """The arguments of a call, in order of creation; an input of several arrays is one."""
+    slots: list[Slot] = []
+    args: list[Value] = []
+    for v in found:
+        leaf = leaf_of(v)
+        if leaf.whole is None:
+            slots.append(Slot(leaf.name, default=leaf.default))
+            args.append(v)
+        elif v not in args:
+            slots.append(Slot(leaf.whole.name, leaf.whole.nest))
+            args += parts_of(leaf.whole, found)
     return tuple(slots), args
 
 

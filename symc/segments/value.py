@@ -28,6 +28,7 @@ from symc.segments.reductions import RowFunctions
 from symc.tensors.callsite import caller
 from symc.tensors.convert import as_tensor
 from symc.tensors.inputs import input as dense_input
+from symc.tensors.leaves import given_whole
 from symc.tensors.public import API, located
 from symc.tensors.pytree import FOREIGN
 from symc.tensors.sizes import as_size, named_size, user_size
@@ -92,7 +93,7 @@ class Ragged(RowFunctions):
             raise ShapeError(f"the shape of a ragged input is (rows, None, ...), not {tuple(shape)}",
                              help="axis 1 is the ragged one: it has no size")
         offsets = dense_input(f"{name}.offsets", "int64", (rows_and_one(shape[0], name),))
-        return Ragged(dense_input(f"{name}.values", dtype, (total, *shape[2:])), offsets)
+        return given_whole(name, Ragged(dense_input(f"{name}.values", dtype, (total, *shape[2:])), offsets))
 
     @staticmethod
     @located

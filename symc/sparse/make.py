@@ -18,6 +18,7 @@ from symc.sparse.value import FORMATS, SparseValue, extent_of, is_scipy, of_shap
 from symc.tensors.constants import known_array
 from symc.tensors.convert import as_tensor
 from symc.tensors.inputs import input as dense_input
+from symc.tensors.leaves import given_whole
 from symc.tensors.public import API, located
 from symc.tensors.tensor import Tensor
 
@@ -95,11 +96,11 @@ def input(name: str, format: str = "csr", dtype: Any = "float64", shape: Sequenc
     count = data.shape[0]
     if format == "coo":
         row, col = (dense_input(f"{name}.{k}", index_dtype, (count,)) for k in ("row", "col"))
-        return COO(row, col, data, extent, ())
+        return given_whole(name, COO(row, col, data, extent, ()))
     cls = CLASSES[format]
     lines = extent.shape[1 if cls.across else 0]
-    return cls(dense_input(f"{name}.indptr", index_dtype, (lines + 1,)),
-               dense_input(f"{name}.indices", index_dtype, (count,)), data, extent, ())
+    return given_whole(name, cls(dense_input(f"{name}.indptr", index_dtype, (lines + 1,)),
+                                 dense_input(f"{name}.indices", index_dtype, (count,)), data, extent, ()))
 
 
 @located
