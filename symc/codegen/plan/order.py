@@ -19,7 +19,7 @@ EXACT = 14
 MANY = 20_000
 #: The part of the least peak, one in so many, that a sequence may take more which writes all states in place that can
 #: be: a fresh array for a state is memory too, which is cleared and mapped in every call.
-TOLERATED = 20
+TOLERATED = 10
 
 
 def order(w: Work, exact: int = EXACT) -> list[int]:
