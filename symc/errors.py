@@ -236,9 +236,11 @@ def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
     """The known name that is most like this one, however either is capitalized; none if that is less than ``least``."""
     import difflib  # nothing was misspelt in most programs
 
-    plain = {k.lower().replace("_", ""): k for k in sorted(known, reverse=True)}
+    plain: dict[str, list[str]] = {}
+    for k in sorted(known):
+        plain.setdefault(k.lower().replace("_", ""), []).append(k)
     near = difflib.get_close_matches(name.lower().replace("_", ""), plain, 1, least)
-    return plain[near[0]] if near else None
+    return difflib.get_close_matches(name, plain[near[0]], 1, 0.0)[0] if near else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
