@@ -9,12 +9,13 @@ from symc.driver.labelled import Results, of_outputs
 from symc.driver.signature import Slot
 from symc.errors import InputError, SymcError, did_you_mean
 from symc.ir import location
-from symc.ir.dim import Measured, Size, in_order, known_equal, known_nonnegative, names, substitute
+from symc.ir.dim import Dim, Measured, Size, in_order, known_equal, known_nonnegative, names, substitute
 from symc.ir.function import Function, Guard, Input, bound_names, close_function, collect_guards, mentioned_names, unify
 from symc.ir.garbage import no_collections
 from symc.ir.location import Loc
 from symc.ir.record import dataclass, replace
 from symc.ir.traverse import Substitution, every_value, postorder
+from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value, first_line
 from symc.tensors.convert import as_tensor
 from symc.tensors.leaves import leaf_of, leaves_of_size, parts_of
@@ -308,7 +309,12 @@ def _bound_guards(f: Function) -> tuple[tuple[Guard, ...], dict[str, Value | Non
 
 def _made_lengths(v: Value) -> Sequence[Size]:
     """Sizes that a value does not have from its operands."""
-    return (v.attrs["length"],) if v.op.name == "scan" else v.shape if v.op.name in ("iota", "broadcast") else ()
+    if v.op.name == "scan":
+        return (v.attrs["length"],)
+    if isinstance(v.type, TupleType) or v.op.facts.fits or v.op.facts.requires:
+        return ()
+    given = {n for o in v.operands if isinstance(o.type, TensorType) for n in o.shape}
+    return [n for n in v.shape if isinstance(n, Dim) and n not in given]
 
 
 def _least_guards(f: Function) -> list[Guard]:

@@ -397,7 +397,7 @@ def evaluate(x: Size, sizes: Mapping[str, int]) -> int:
         total = _number(x, sizes)
     except ZeroDivisionError:
         raise ShapeError(f"the size {x} has no value, as it divides by 0", values=_given(x, sizes)) from None
-    if not -LARGEST <= total <= LARGEST:
+    if not -LARGEST - 1 <= total <= LARGEST:
         raise ShapeError(f"the size {x} is {total}, which does not fit in 64 bits", values=_given(x, sizes))
     return total
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from symc.errors import ShapeError
@@ -260,6 +260,7 @@ def sized(x: Size, names: dict[str, int]) -> tuple[int, int]:
 
 
 @settings(max_examples=200, deadline=None)
+@example(("*", size_name("n"), ("*", size_name("n"), -2)), 2**31, 0)
 @given(st.recursive(
     st.sampled_from(["n", "m"]).map(size_name) | st.integers(-5, 5),
     lambda s: st.tuples(st.sampled_from("+-*/%<>"), s, s), max_leaves=8), numbers, numbers)

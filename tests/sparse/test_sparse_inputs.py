@@ -15,12 +15,13 @@ V = np.arange(6.0)
 
 
 def outputs(S, x):
-    return {"product": S @ x, "scaled": S * 2, "sum": (S @ x).sum(), "elements": (S @ x)[x[:5] > 1], "gradient": sc.grad(
-        ((S @ x) ** 2).sum(), x)}
+    return {"product": S @ x, "scaled": S * 2, "sum": (S @ x).sum(), "elements": (S @ x)[x[:5] > 1],
+            "gradient": sc.grad(((S @ x) ** 2).sum(), x)}
 
 
 def close(got, want):
-    np.testing.assert_allclose(got.toarray() if sp.issparse(got) else got, want.toarray() if sp.issparse(want) else want)
+    got, want = (a.toarray() if sp.issparse(a) else a for a in (got, want))
+    np.testing.assert_allclose(got, want)
 
 
 @pytest.mark.parametrize("format", ["csr", "csc", "coo"])

@@ -220,12 +220,12 @@ class Code:
         for where, x, in_data in lenient:
             self._put(where, x, in_data)
         self._want_pool()
-        self.prepare(Op.SET, Word.BAD, 0)
         self.prepare(Op.STOP_IF_LESS, Word.HAVE, Word.NEED, GROW)
         self.prepare(Op.SET, Word.CHANGED, 0)
         start = len(self.data)
         self.data[Word.CODE], self.data[Word.PREPARE] = start, len(self.words)
-        every = [*self.words, *self.arguments, int(Op.JUMP_IF_LESS), int(Word.CHANGED), 1, end, *self.prepared]
+        again = [int(Op.SET), int(Word.BAD), 0]  # whatever sizes the last call was refused for
+        every = [*self.words, *self.arguments, int(Op.JUMP_IF_LESS), int(Word.CHANGED), 1, end, *again, *self.prepared]
         end.at = len(every)
         every.append(int(Op.HALT))
         code = [w.at if isinstance(w, Label) else start + w if isinstance(w, _At) else w for w in every]

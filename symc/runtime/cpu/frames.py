@@ -47,14 +47,16 @@ class Frames(ABC):
         """Results (outputs, then the arrays that hold updated states) for contiguous aligned arrays of the input types.
 
         ``out[k]``: an array to write output k into. States are written in place where the plan says so, and at the
-        same moment ``cells`` get the arrays of all updated ones. ``sizes`` are found by the code. Raises Refused where
-        they do not agree.
+        same moment ``cells`` get the arrays of all updated ones. ``sizes`` are found by the code. Where they do not
+        agree it raises what is wrong with those that are given, or Refused.
         """
         frame = self.lend()
         try:
             found = frame.run(arrays, out, cells)
-        except (SymcError, Refused, MemoryError):
+        except (SymcError, Refused, MemoryError) as e:
             self.give(frame)
+            if isinstance(e, Refused) and sizes is not None:
+                self.refuse(sizes)
             raise
         # after any other exception the frame is not used again: where it was is not known
         self.give(frame)
