@@ -23,6 +23,7 @@ from symc.numpy_api.promotion import check_range, rows, stretch
 from symc.numpy_api.ufuncs import choose
 from symc.tensors.callsite import active
 from symc.tensors.convert import as_operand, convert
+from symc.tensors.labels import dims_of, with_dims
 from symc.tensors.public import API, PROTOCOLS, located
 from symc.tensors.tensor import Tensor
 
@@ -118,7 +119,8 @@ def _update(x: Tensor, index: Any, v: Any, mode: str) -> Tensor:
         )
     shape = tuple(_result_shape(p))
     placed = _spread(Tensor(convert(u.value, x.dtype)), shape, x)
-    return Tensor(reshaped((_scatter if p.arrays else insert)(within(t.value, p), p, placed, mode), x.value.shape))
+    new = (_scatter if p.arrays else insert)(within(t.value, p), p, placed, mode)
+    return with_dims(Tensor(reshaped(new, x.value.shape)), dims_of(x))
 
 
 def within(x: Value, p: Parsed) -> Value:
