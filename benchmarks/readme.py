@@ -17,7 +17,7 @@ PUBLISHED = "cpu"
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
 ORDER = ("small_call", "rosenbrock", "black_scholes", "activations", "chain", "softmax", "many_shapes", "new_sizes",
          "reductions", "layernorm", "logistic_regression", "mlp", "hvp", "cnn", "recurrent", "transformer",
-         "hierarchical", "lorenz", "nbody", "deep", "concurrent", "threads", "everyday")  # fmt: skip
+         "hierarchical", "lorenz", "nbody", "deep", "concurrent", "threads", "arrays", "everyday")  # fmt: skip
 """Workloads in the order of the tables: small calls, loops over arrays, models, loops of steps, large graphs."""
 
 

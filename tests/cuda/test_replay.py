@@ -157,6 +157,6 @@ def test_states_cost_the_host_nothing(cupy):
     host_cost(4)  # what happens once in a process is not counted
     few, asked = host_cost(4)
     many, again = host_cost(78)
-    assert abs(many - few) < 20 and many < 400, f"{few} and {many} lines of Python: none runs for each state"
+    assert abs(many - few) < 20 and many < 600, f"{few} and {many} lines of Python: none runs for each state"
     assert asked == again and [a for a in asked if a in ("graphLaunch", "memcpyAsync", "launchKernel")] == [
         "memcpyAsync", "graphLaunch", "memcpyAsync", "memcpyAsync"], "a batch, the graph, two results that are kept"

@@ -19,7 +19,7 @@ import scipy.special
 
 import symc as sc
 from symc import numpy_api
-from symc.errors import SymcError
+from symc.errors import LinAlgError, SymcError
 from symc.ir.ops.special import SEVERAL, TABLE
 from symc.ir.types import DTYPES, real_dtype
 from symc.numpy_api.__main__ import numpy_names
@@ -228,9 +228,7 @@ def difference(got: np.ndarray, want: np.ndarray) -> str | None:
 def problems(f: Function, form: Form, pairs: Sequence[tuple[np.dtype, ...]]) -> list[tuple[tuple[np.dtype, ...], str]]:
     """What is not as NumPy has it, by dtypes of the operands. All values of a form are computed at once."""
     out: list[tuple[tuple[np.dtype, ...], str]] = []
-    todo: list[tuple[tuple[np.dtype, ...], list[np.ndarray], list[Tensor]]] = []
-    leaves: list[Tensor] = []
-    data: list[np.ndarray] = []
+    todo: list[tuple[tuple[np.dtype, ...], list[np.ndarray], list[Tensor], list[Tensor], list[np.ndarray]]] = []
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for dtypes in pairs:
@@ -242,13 +240,16 @@ def problems(f: Function, form: Form, pairs: Sequence[tuple[np.dtype, ...]]) -> 
                 out += [(dtypes, f"refused: {str(e).splitlines()[0]}")] if want is not None else []
                 continue
             if want is not None and len(want) == len(got):
-                todo.append((dtypes, want, got))
-                leaves += own
-                data += arrays
+                todo.append((dtypes, want, got, own, arrays))
             elif want is not None:
                 out.append((dtypes, f"{len(got)} results, not {len(want)}"))
-        results = iter(evaluate([t for _, _, got in todo for t in got], leaves, data))
-    for dtypes, want, _ in todo:
+        try:
+            results = iter(evaluate(*[[x for case in todo for x in case[k]] for k in (2, 3, 4)]))
+        except LinAlgError as e:  # of numbers of some dtypes: one by one
+            if len(pairs) == 1:
+                return [(pairs[0], f"refused: {str(e).splitlines()[0]}")]
+            return [found for pair in pairs for found in problems(f, form, [pair])]
+    for dtypes, want, *_ in todo:
         for w in want:
             result = next(results)
             # of its own functions symc may know some that keep integers

@@ -26,6 +26,8 @@ NO_OPERANDS = {
     "NumPy's change their argument, or take a function; see test_numpy_keywords": "apply_over_axes copyto "
     "fill_diagonal fromfunction place put put_along_axis putmask",
     "bytes only": "unpackbits",
+    "made of text, bytes or objects": "frombuffer fromiter fromstring genfromtxt loadtxt",
+    "three matrices, or one and a function; see test_matrix_functions": "linalg.solve_sylvester linalg.funm",
     "operands go together; see test_numpy_keywords": "linalg.solve_banded polyfit",
     "a dtype is the operand; see the test of dtype=": "astype",
     "indices and counts, integers by definition": "one_hot ravel_multi_index",
@@ -51,10 +53,12 @@ EXCEPTIONS = [
     ("nanvar nanstd", "refused", "c", "functions of real numbers"),
     ("linalg.lu linalg.lu_factor linalg.expm linalg.solve_triangular linalg.polar linalg.pinvh "
      "linalg.orthogonal_procrustes linalg.coshm linalg.sinhm linalg.tanhm linalg.cosm linalg.sinm linalg.tanm "
-     "linalg.expm_frechet linalg.null_space linalg.orth", "refused", "f",
+     "linalg.expm_frechet linalg.null_space linalg.orth linalg.schur linalg.ldl linalg.sqrtm linalg.logm linalg.signm "
+     "linalg.fractional_matrix_power linalg.solve_continuous_lyapunov linalg.solve_discrete_lyapunov", "refused", "f",
      "libraries know no half precision, and numpy.linalg refuses it"),
-    ("linalg.lu linalg.lu_factor linalg.solve_triangular linalg.polar linalg.pinvh linalg.null_space linalg.orth",
-     "dtype float64, not float32", "",
+    ("linalg.lu linalg.lu_factor linalg.solve_triangular linalg.polar linalg.pinvh linalg.null_space linalg.orth "
+     "linalg.schur linalg.ldl linalg.sqrtm linalg.logm linalg.signm linalg.solve_continuous_lyapunov "
+     "linalg.solve_discrete_lyapunov", "dtype float64, not float32", "",
      "as in numpy.linalg: integers in float64; SciPy takes float32 for small ones"),
     ("linalg.solve_triangular", "dtype complex128, not complex64", "c", "as in numpy.linalg: integers in float64"),
     ("linalg.lu_factor linalg.lstsq", "dtype int64, not int32", "", "pivots and ranks are integers as all others"),
@@ -77,6 +81,14 @@ EXCEPTIONS = [
     ("searchsorted", "[", "b", "the operand is not sorted"),
     ("gradient logspace", "[", "f", "rounding of float16 in the steps between"),
     ("special.polygamma", "dtype", "f", "floats keep their dtype"),
+    ("linalg.sqrtm linalg.logm", "refused", "", "a dtype does not depend on data: what is complex of real is refused"),
+    ("linalg.sqrtm linalg.logm", "dtype float64, not complex", "", "a dtype does not depend on data"),
+    ("linalg.logm", "dtype complex64, not complex128", "c", "floats keep their dtype"),
+    ("linalg.fractional_matrix_power", "dtype float64, not", "", "whole powers, too: nor does it depend on the power"),
+    ("linalg.solve_continuous_lyapunov linalg.solve_discrete_lyapunov", "dtype complex128, not complex64", "",
+     "as in numpy.linalg: integers in float64"),
+    ("linalg.signm linalg.solve_continuous_lyapunov linalg.solve_discrete_lyapunov", "[", "",
+     "integers in float64, where SciPy's are in single precision"),
 ]  # fmt: skip
 
 
