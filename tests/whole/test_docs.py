@@ -86,7 +86,7 @@ if __name__ == "__main__":
     import os
     import tempfile
 
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        for path in DOCUMENTS:
+    for path in DOCUMENTS:
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
             renew(path)
