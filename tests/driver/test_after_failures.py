@@ -33,7 +33,7 @@ PROGRAMS = {
     "in a branch": (lambda: sc.cond(sc.sum(X) > 0, lambda x: x[2:3], lambda x: x[:1], X), [X], [A], [[A[:1]]]),
     "mask": (lambda: X[X > 0] + Y, [X, Y], [A, A], [[-A, A], [A, A[:2]]]),
     "length that is data": (lambda: sc.zeros(I[0]) + X.sum(), [X, I], [A, np.array([2])],
-                            [[A, np.array([-2])], [A, NONE]]),
+                            [[A, np.array([-2])], [A, NONE], [A, np.array([2**61])], [A, np.array([2**50])]]),
 }
 #: What is wrong with any call.
 WRONG = (lambda a: ["text", *a[1:]], lambda a: [np.ones((2, 2, 2, 2)), *a[1:]], lambda a: [*a, 1], lambda a: [],

@@ -225,7 +225,7 @@ class Code:
         start = len(self.data)
         self.data[Word.CODE], self.data[Word.PREPARE] = start, len(self.words)
         again = [int(Op.SET), int(Word.BAD), 0]  # whatever sizes the last call was refused for
-        every = [*self.words, *self.arguments, int(Op.JUMP_IF_LESS), int(Word.CHANGED), 1, end, *again, *self.prepared]
+        every = [*self.words, *again, *self.arguments, int(Op.JUMP_IF_LESS), int(Word.CHANGED), 1, end, *self.prepared]
         end.at = len(every)
         every.append(int(Op.HALT))
         code = [w.at if isinstance(w, Label) else start + w if isinstance(w, _At) else w for w in every]

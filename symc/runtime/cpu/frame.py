@@ -97,7 +97,10 @@ class Frame:
             if array is None:
                 shape = tuple(words[fresh.dims : fresh.dims + fresh.ndim].tolist())
                 nbytes = math.prod(shape) * fresh.dtype.itemsize if large else 0
-                array = self._large[k].make(shape, nbytes) if nbytes >= LARGE else np.empty(shape, fresh.dtype)
+                try:
+                    array = self._large[k].make(shape, nbytes) if nbytes >= LARGE else np.empty(shape, fresh.dtype)
+                except ValueError:  # NumPy has no arrays of so many bytes
+                    raise Refused from None
             made.append(array if type(array) is np.ndarray else np.asarray(array))
         return made
 
