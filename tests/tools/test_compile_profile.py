@@ -101,7 +101,7 @@ def test_a_function_on_disk_is_compiled_when_more_is_asked(monkeypatch: pytest.M
 def test_the_reference_compiles_nothing_and_a_loaded_function_optimizes_nothing(tmp_path: Any) -> None:
     x = sc.vector("x")
     assert names(sc.compile(x + 1, [x], mode="reference")) == {"build"}
-    sc.compile(sc.exp(x) + 1, [x]).save(tmp_path / "f")
+    sc.compile(sc.exp(x) + 1.0078125, [x]).save(tmp_path / "f")  # that no other test has
     loaded = sc.load(tmp_path / "f")
     assert "plan" in names(loaded) and "pass" not in names(loaded)
     assert "compiled in" in str(loaded.compile_profile)
@@ -109,7 +109,7 @@ def test_the_reference_compiles_nothing_and_a_loaded_function_optimizes_nothing(
 
 def test_a_trace_has_the_phases_of_compiling(tmp_path: Any) -> None:
     x = sc.vector("x")
-    f = sc.compile(sc.exp(x) + 1, [x])
+    f = sc.compile(sc.exp(x) + 1.01171875, [x])
     f.profile(np.ones(3)).to_chrome(tmp_path / "trace.json")
     events = [e for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if e["pid"] == 1]
     assert {"build", "optimize", "plan", "pass fuse"} <= {e["name"] for e in events}
