@@ -55,7 +55,7 @@ def cases(documents: Iterable[Document]) -> list[Document]:
 
 
 def name(document: Document) -> str:
-    """What a row is called."""
+    """The title of a row."""
     return f"{document['workload']} {document['case']['name']}"
 
 

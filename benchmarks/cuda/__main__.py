@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def no_device(emulated: bool) -> str:
-    """What is wrong with the device, in a line; "" if nothing is."""
+    """The fault of the device, in a line; "" if it has none."""
     from symc.tools.first_contact import first_contact
 
     said: list[str] = []

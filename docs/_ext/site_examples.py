@@ -152,10 +152,10 @@ def _plain(value: Any) -> str:
 # --- families whose examples follow from their records ----------------------------------------------------------------
 
 OPERANDS = {"n": "2", "k": "1", "m": "1", "x": "0.5", "y": "0.3", "p": "0.3", "q": "0.3", "z": "0.5"}
-"""What operands of special functions are by name, where one number is asked for; all others are 1.5."""
+"""Operands of special functions by name, where one number is asked for; all others are 1.5."""
 PARAMETERS = {"positive": "2.0", "any": "0.5", "probability": "0.3", "chance": "0.3", "count": "10.0",
               "nonnegative": "2.0"}
-"""What parameters of distributions are, by what is asked of them."""
+"""Parameters of distributions, by what is asked of them."""
 OTHER = {"truncnorm": "-1.0, 2.0", "loguniform": "0.1, 3.0", "hypergeom": "20.0, 7.0, 12.0", "randint": "0.0, 6.0",
          "betabinom": "10.0, 0.6, 3.0"}
 

@@ -60,7 +60,7 @@ def families() -> dict[str, list[str]]:
 
 
 def names(room: str, rest: str) -> list[str]:
-    """What a marker stands for."""
+    """The objects that a marker stands for."""
     chosen = rest.split()
     if chosen[:1] == ["of"]:
         return [n for family in chosen[1:] for n in families()[family] if n in rooms()[room]]

@@ -43,7 +43,7 @@ def examples() -> dict[str, Example]:
 
 @cache
 def session(code: str, before: str) -> str:
-    """What running an example prints; where it writes files, in a folder of its own."""
+    """The output of an example; where it writes files, in a folder of its own."""
     if "emulated_cuda" in code and shutil.which("g++") is None:  # which compiles the kernels of the emulated device
         return code
     here = os.getcwd()

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import InputError, did_you_mean
+from symc.errors import InputError, SymcError, did_you_mean
 from symc.ir.record import dataclass, field
 from symc.ir.types import as_dtype
 
@@ -243,7 +243,7 @@ def _parquet(path: str, names: list[str], matrix: bool, label: str) -> Source:
                 raise InputError(f"{file} has no column {name!r}", help=did_you_mean(name, known.names))
             try:
                 dtypes.append(as_dtype(known.field(name).type.to_pandas_dtype()))
-            except Exception as e:
+            except (SymcError, NotImplementedError, TypeError, ValueError) as e:
                 raise InputError(f"{file}: the column {name!r} is {known.field(name).type}, no numbers") from e
         for k in range(about.num_row_groups):
             groups.append((os.path.abspath(file), k))

@@ -65,10 +65,13 @@ def atan2_parts(v: Value) -> Value:
     return where(or_(isnan(x), isnan(y)), x + y, where(is_negative(y), -angle, angle))
 
 
-def _reflected(x: Value) -> tuple[Value, Value, Value]:
-    """True where x is below a half; then 1 - x, else x; and x less the integer next to it."""
+def _moved(x: Value) -> tuple[Value, Value, Value, list[Value], Value]:
+    """True where x is below a half; x less the integer next to it; True where y, which is 1 - x there and else x, is
+    below ``FAR``; the places that it passes to get there; and where it gets."""
     low = lt(x, 0.5)
-    return low, where(low, 1 - x, x), x - floor(x + 0.5)
+    y = where(low, 1 - x, x)
+    small = lt(y, FAR)
+    return low, x - floor(x + 0.5), small, [y + k for k in range(FAR)], where(small, y + FAR, y)
 
 
 def _series(z: Value, terms: tuple[float, ...]) -> Value:
@@ -82,13 +85,10 @@ def _series(z: Value, terms: tuple[float, ...]) -> Value:
 def lgamma_parts(v: Value) -> Value:
     """Stirling's series, of a number that is far enough; smaller ones are moved there."""
     (x,) = v.operands
-    low, y, part = _reflected(x)
-    small = lt(y, FAR)
-    z, passed = where(small, y + FAR, y), like(y, 1)
-    for k in range(FAR):
-        passed = passed * (y + k)
+    low, part, small, places, z = _moved(x)
+    passed = math.prod(places, start=like(x, 1))
     found = (z - 0.5) * (log(z) - 1) + (0.5 * math.log(2 * math.pi) - 0.5) + _series(z, STIRLING)
-    found = found - where(small, log(where(small, passed, like(y, 1))), like(y, 0))
+    found = found - where(small, log(where(small, passed, like(z, 1))), like(z, 0))
     turned = math.log(math.pi) - log(abs_(sin(part * math.pi))) - found
     return where(isinf(x), abs_(x), where(low, turned, found))
 
@@ -108,13 +108,10 @@ def erfc_parts(v: Value) -> Value:
 def digamma_parts(v: Value) -> Value:
     """The derivative of the same series."""
     (x,) = v.operands
-    low, y, part = _reflected(x)
-    small = lt(y, FAR)
-    z, passed = where(small, y + FAR, y), like(y, 0)
-    for k in range(FAR):
-        passed = passed + 1 / (y + k)
+    low, part, small, places, z = _moved(x)
+    passed = sum((1 / p for p in places), start=like(x, 0))
     found = log(z) - 0.5 / z - _series(z, tuple((2 * k + 1) * c for k, c in enumerate(STIRLING))) / z
-    found = where(eq(y, np.inf), y, found - where(small, passed, like(y, 0)))
+    found = where(eq(z, np.inf), z, found - where(small, passed, like(z, 0)))
     turned = found - math.pi / tan(where(eq(part, 0), like(x, 0.25), part) * math.pi)
     pole = where(eq(x, 0), -1 / x, like(x, np.nan))
     return where(low, where(eq(part, 0), pole, turned), found)

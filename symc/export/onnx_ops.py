@@ -241,7 +241,7 @@ def _fold(op: str) -> Form:
 
 
 def _extreme(op: str) -> Form:
-    """Of floats with a nan: a nan, which engines may lose."""
+    """The extremum, and nan of floats with a nan, which engines may lose."""
     def form(g: Graph, v: Value) -> str:
         (x,), axes = v.operands, v.attrs["axes"]
         out = _fold(op)(g, v)

@@ -211,7 +211,7 @@ def _with_places(x: Value, order: Value, axis: int) -> Value:
 
 
 def _argsort(v: Value) -> Value | None:
-    """Of floats: nan as if infinite, then by a second sort, that keeps the order, behind the infinities."""
+    """The order of elements; a nan of floats sorts as infinite, then by a second, stable sort behind the infinities."""
     (x,), axis = v.operands, v.attrs["axis"]
     if x.dtype.kind != "f":
         return None
@@ -236,7 +236,7 @@ def _sort(v: Value) -> Value:
 
 
 def _argmax(v: Value) -> Value | None:
-    """Of floats: the first nan, if there is one."""
+    """The place of the extremum; of floats that of the first nan, if there is one."""
     (x,), axes = v.operands, v.attrs["axes"]
     if x.dtype.kind != "f" or has_no_nan(x):
         return None
@@ -254,7 +254,7 @@ def first_place(v: Value) -> Value:
 
 
 def _scatter(v: Value) -> Value | None:
-    """Of several updates at one place the last one stays: all of them write that."""
+    """Updates at equal places, of which the last one stays: all of them write that."""
     x, u, *indices = v.operands
     axes, shape = v.attrs["axes"], indices[0].shape
     if v.attrs["mode"] != "set" or not shape or all(_is_own_place(i) for i in indices):

@@ -286,7 +286,7 @@ def _svd(e: Emitter) -> None:
 
 
 def _qr(e: Emitter) -> None:
-    """Of the transpose of A in memory, whose columns are then apart, and so are those that a reflection changes."""
+    """QR of the transpose of A in memory, whose columns are then apart, as are those that a reflection changes."""
     *batch, m, n = e.shapes[0]
     count, k, size = product(batch), minimum(m, n), e.dtype.itemsize
     wide = e.shapes[1][-1]  # the columns of Q: m for all of Q, else k

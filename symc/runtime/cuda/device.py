@@ -144,7 +144,7 @@ class Factorization:
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Of the values, and of vectors that have a place of their own."""
+        """Shapes of the values, and of vectors that have a place of their own."""
         m, n = self.m, self.n
         if not self.vectors or self.kind == "eigh":
             return ((n,),)

@@ -35,7 +35,7 @@ class DryKernel:
 
 
 class DryDevice:
-    """Of a device what plans ask for. Whatever would have to run is an error."""
+    """The part of a device that plans ask for. Whatever would have to run is an error."""
 
     checked = False
     capturing = False

@@ -111,7 +111,7 @@ def _eig(e: Emitter) -> None:
 
 
 def _svd(e: Emitter) -> None:
-    """Of a wide matrix the transpose is stored by columns, and its vectors, exchanged, by rows."""
+    """Singular values. Of a wide matrix the transpose lies by columns, and its vectors, exchanged, by rows."""
     vectors = e.value.op.name == "svd"
     *_, m, n = e.shapes[0]
     u, s, vt = e.results if vectors else (e.results[0],) * 3
