@@ -134,14 +134,15 @@ def eigvals(a: Any) -> Tensor:
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """(U, S, Vh) with a = U @ diag(S) @ Vh and S descending; S alone without ``compute_uv``.
 
-    Vectors of ``full_matrices`` that belong to no singular value have no derivative. ``hermitian``: by ``eigh``.
+    Vectors of ``full_matrices`` that belong to no singular value have no derivative (S has one always).
+    ``hermitian``: by ``eigh``.
     """
     if hermitian:
         return _by_eigh(a, compute_uv)
     if not compute_uv:
         return svdvals(a)
     f = lookup("svd")(matrix(a, "svd").value, full=bool(full_matrices))
-    return SVDResult(Tensor(f[0]), Tensor(f[1]), Tensor(f[2]))
+    return SVDResult(Tensor(f[0]), svdvals(a) if full_matrices else Tensor(f[1]), Tensor(f[2]))
 
 
 def _by_eigh(a: Any, compute_uv: bool) -> Any:

@@ -383,6 +383,18 @@ def test_eigenvalues_come_with_their_vectors(values, vectors):
         np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(4, 3), (3, 4), (3, 3)])
+def test_singular_values_have_a_derivative_beside_all_vectors(shape):
+    """NumPy's default asks for vectors that belong to no value; S does not depend on them, and costs nothing more."""
+    a, n = sc.input("a", "float64", (None, None)), normal(*shape)
+    s = np.linalg.svd(a)[1]
+    u, _, vh = np.linalg.svd(n, full_matrices=False)
+    np.testing.assert_allclose(sc.compile(sc.grad(s.sum(), a), [a])(n), u @ vh, rtol=1e-9, atol=1e-12)
+    assert calls_of(sc.compile(list(np.linalg.svd(a)), [a]), "svdvals") == 0
+    with pytest.raises(sc.GradientError, match="full_matrices=False"):
+        sc.grad(np.linalg.svd(a)[0].sum(), a)
+
+
 def test_equations_with_the_transpose_share_the_factors():
     a, b = sc.input("a", "float64", (3, 3)), sc.input("b", "float64", (3, 2))
     f = sc.compile([np.linalg.solve(a, b), np.linalg.solve(a.T, b), np.linalg.det(a)], [a, b])
