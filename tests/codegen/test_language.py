@@ -16,9 +16,9 @@ from symc.codegen.language import names, syntax
 from symc.codegen.language.helpers import Helper, Widths, written_out
 from symc.ir.op import all_ops
 from symc.runtime.compilers.llvm_primitives import primitive
-from symc.runtime.library import FUNCTIONS, MODULE_OF, helper, meaning
+from symc.runtime.library import MODULE_OF, helper, meaning
 
-MODULES = {m: importlib.import_module(f"symc.runtime.library.{m}") for m in FUNCTIONS}
+MODULES = {m: importlib.import_module(f"symc.runtime.library.{m}") for m in sorted(set(MODULE_OF.values()))}
 HELPERS = [x for m, found in MODULES.items() for x in vars(found).values() if isinstance(x, Helper) and x.module == m]
 
 

@@ -8,32 +8,27 @@ from __future__ import annotations
 import functools
 import importlib
 import math
+import os
+import re
 from typing import Any
 
 from symc.codegen.language import names
 from symc.codegen.language.helpers import Helper, Widths
 
-#: The functions that texts of kernels call, by the module that has them.
-FUNCTIONS: dict[str, str] = {
-    "math": "exp expm1 log log1mexp log1p logaddexp next_half nextafter sigmoid softplus tanh",
-    "power": "cbrt exp2 hypot log10 log2 pow",
-    "error": "erf erfc erfcx_number erfinv",
-    "hyperbolic": "acosh asinh atanh cosh sinh",
-    "angles": "acos asin atan atan2",
-    "trig": "cos sin tan",
-    "gamma": "digamma lgamma",
-    "random": "normal_inverse philox32 philox64 unit_exponential unit_gumbel unit_normal unit_uniform "
-              "wide_product",
-    "draws": "below binomial_draw gamma_draw log_gamma_draw poisson_draw wald_draw",
-    "moments": "gamma_moment gamma_slope",
-    "special": "erfcx polygamma zeta",
-    "complex_parts": "c_acos c_acosh c_asin c_asinh c_atan c_atanh c_cos c_cosh c_exp c_log c_sin c_sinh c_sqrt c_tan "
-                     "c_tanh",
-    "complex": "c_abs c_div c_exp2 c_expm1 c_isfinite c_isinf c_isnan c_log10 c_log1p c_log2 c_pow c_sign",
-    "helpers": "floordiv fmax fmin gcd inf int_floordiv int_fmod int_mod int_pow mod round_half shift_left "
-               "shift_right sign signed_remainder sorts_before zero",
-}
-MODULE_OF = {name: module for module, found in FUNCTIONS.items() for name in found.split()}
+_DEFINED = re.compile(r"^(?:def ([a-z]\w*)\(|([a-z]\w*) = by_width\()", re.MULTILINE)
+
+
+def _index() -> dict[str, str]:
+    found = {}
+    for file in os.scandir(os.path.dirname(__file__)):
+        if file.name.endswith(".py") and file.name != "__init__.py":
+            with open(file.path, encoding="utf-8") as f:
+                found |= {a or b: file.name.removesuffix(".py") for a, b in _DEFINED.findall(f.read())}
+    return dict(sorted(found.items()))
+
+
+#: The module of each function: where its text is.
+MODULE_OF = _index()
 _NUMBERS = {"INF": names.INF, "NAN": names.NAN, "math": math}
 
 
