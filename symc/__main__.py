@@ -64,9 +64,7 @@ def _parser() -> argparse.ArgumentParser:
 
     arguments(commands.add_parser("fuzz", help="run random programs every way there is, and compare"))
     commands.add_parser("passes", help="list passes").set_defaults(run=_passes)
-    rules = commands.add_parser("rules", help="print the rule catalogue")
-    rules.add_argument("--table", action="store_true", help="print symc/opt/engine/rule_table.py instead")
-    rules.set_defaults(run=_rules)
+    commands.add_parser("rules", help="print the rule catalogue").set_defaults(run=_rules)
     cache = commands.add_parser("cache", help="say what machine code is kept on disk")
     cache.add_argument("--clear", action="store_true", help="remove it")
     cache.set_defaults(run=_cache)
@@ -170,10 +168,9 @@ def _passes(args: argparse.Namespace) -> int:
 
 
 def _rules(args: argparse.Namespace) -> int:
-    from symc.opt.engine import listed
     from symc.opt.why import catalogue
 
-    sys.stdout.write(listed.written() if args.table else catalogue.markdown())
+    sys.stdout.write(catalogue.markdown())
     return 0
 
 

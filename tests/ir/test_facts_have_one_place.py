@@ -21,8 +21,8 @@ LIST = 3
 #: Where ops are listed by name: what a backend spells or calls, and the names that are NumPy's.
 TABLES = ("ir/ops/", "codegen/cpu/", "codegen/cuda/", "runtime/", "export/", "numpy_api/", "special.py",
           "tensors/deferred.py", "compat/")
-#: Where equations are: a rule names the ops that it is about. (The table of rules is made from them.)
-EQUATIONS = ("opt/rules/", "opt/engine/rule_table.py")
+#: Where equations are: a rule names the ops that it is about.
+EQUATIONS = ("opt/rules/",)
 #: What is left, how often, and why it is no fact of a record.
 LEFT = {
     "codegen/kernel/index_splitting.py": (5, "formulas of an index: what a comparison, a sum or a clamp of one is"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ import symc.opt as opt
 from symc.ir.function import Function
 from symc.ir.parse import parse_module
 from symc.opt import all_passes
+from symc.opt.engine import listed
 from symc.opt.engine.declare import _canonical, default_dtype
 from symc.opt.engine.passes import words_of
 from symc.opt.engine.pattern import compile_pattern, variables_of_rule
@@ -23,30 +26,36 @@ PRINT = "import sys; from symc.opt import all_rules; " \
         "print([(r.name, r.module, r.roots, r.weight, sorted(r.needs), repr(r.pattern)) for r in {}])"
 
 
-def python(code: str) -> str:
-    environment = {**os.environ, "SYMC_CACHE_DIR": "off"}
+def python(code: str, folder: object = None) -> str:
+    environment = {**os.environ, "SYMC_CACHE_DIR": "off"} | ({"PYTHONPYCACHEPREFIX": str(folder)} if folder else {})
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
     assert not done.returncode, done.stderr
     return done.stdout
 
 
-def test_the_table_is_up_to_date() -> None:
-    """If not: ``python -m symc rules --table > table`` and ``mv table symc/opt/engine/rule_table.py``."""
-    made = subprocess.run([sys.executable, "-m", "symc", "rules", "--table"], capture_output=True, text=True)
-    assert made.stdout == (Path(opt.__file__).parent / "engine/rule_table.py").read_text(encoding="utf-8")
+READ = "import sys; from symc.opt import all_rules; print('symc.opt.rules.hyperbolic' in sys.modules)"
 
 
-def test_rules_are_the_same_however_they_are_read() -> None:
-    stale = "from symc.ir import value; import importlib.util as u, sys; " \
-            "s = u.spec_from_file_location('symc.opt.engine.rule_table', {!r}); m = u.module_from_spec(s); " \
-            "s.loader.exec_module(m); m.SIZES = {{}}; sys.modules['symc.opt.engine.rule_table'] = m; "
-    stale = stale.format(str(Path(opt.__file__).parent / "engine/rule_table.py"))
-    at_once = python(stale + PRINT.format("all_rules()"))
-    assert at_once == python(PRINT.format("all_rules()"))
-    assert at_once == python(PRINT.format("[(r.pattern, r)[1] for r in all_rules()[::-1]][::-1]"))
-    there = "; print('symc.opt.rules.hyperbolic' in sys.modules)"
-    quiet = "import sys; from symc.opt import all_rules"
-    assert (python(stale + quiet + there), python(quiet + there)) == ("True\n", "False\n")
+def test_rules_are_the_same_however_they_are_read(tmp_path: Path) -> None:
+    at_once = python(PRINT.format("all_rules()"), tmp_path)
+    assert len(list(tmp_path.rglob("*.rules*"))) == 1
+    backwards = PRINT.format("[(r.pattern, r)[1] for r in all_rules()[::-1]][::-1]")
+    assert "False\n" + at_once == python(READ + "; " + backwards, tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["none", "missing", "cut", "emptied", "other", "older"])
+def test_a_table_that_is_not_of_the_files_is_not_read(tmp_path: Path, monkeypatch: Any, damage: str) -> None:
+    monkeypatch.setattr(listed, "place", lambda: str(tmp_path / "table"))
+    stamp = listed._stamp()
+    listed._keep(stamp)
+    (table,) = tmp_path.iterdir()
+    whole = table.read_bytes()
+    changed = tuple((size, time - (k == 5)) for k, (size, time) in enumerate(stamp))
+    table.write_bytes({"cut": whole[:-100], "emptied": b"", "other": marshal.dumps(5),
+                       "older": marshal.dumps((changed, []))}.get(damage, whole))
+    if damage == "missing":
+        table.unlink()
+    assert (listed._kept(stamp) is not None) == (damage == "none")
 
 
 def test_a_pattern_does_not_depend_on_the_rules_before_it() -> None:
@@ -67,6 +76,7 @@ def test_what_a_first_compile_imports() -> None:
             "x, y = (sc.input(n, 'float64', shape=('n',)) for n in 'xy'); "
             "f = sc.compile(sc.sum(x * y + 1), [x, y]); f(np.ones(3), np.ones(3)); "
             "print(*[m for m in sys.modules if m.startswith('symc.')])")
+    python("import symc.opt")  # it makes the table
     loaded = set(python(code).split())
     names = {m for m in loaded if m.startswith("symc.opt")}
     assert "symc.opt.fusion.fuse" in names and "symc.opt.rules.algebra" in names
@@ -102,7 +112,5 @@ def test_passes_do_nothing_where_they_are_not_run(p: opt.Pass) -> None:
 
 
 def test_every_file_of_rules_is_listed() -> None:
-    from symc.opt.engine.listed import MODULES
-
     files = {f"rules.{p.stem}" for p in (Path(opt.__file__).parent / "rules").glob("*.py") if p.stem != "__init__"}
-    assert files == {m for m in MODULES if m.startswith("rules.")}
+    assert files == {m for m in listed.MODULES if m.startswith("rules.")}

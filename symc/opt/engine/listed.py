@@ -1,22 +1,22 @@
-"""Rules that are known by name before they are read: ``rule_table`` lists symc's own, with what says where each may
-start. The module of a rule is imported, and its pattern made, when the rewriter first offers it a value and all ops of
-the pattern have been met.
+"""Rules that are known by name before they are read: a table of symc's own, with what says where each may start. The
+module of a rule is imported, and its pattern made, when the rewriter first offers it a value and all ops of the pattern
+have been met.
 
-The table is made from the rules themselves: ``python -m symc rules --table`` writes it, and a test compares it. It has
-the size of every file that decides what it says; the rules of a file that differs are read at once.
+The table is made of the rules when there is none of the files as they are, and is kept beside Python's bytecode.
 """
 
 from __future__ import annotations
 
+import marshal
 import os
-from collections.abc import Iterator
 from importlib import import_module
+from importlib.util import cache_from_source
 from typing import Any
 
 from symc.errors import InternalError
 from symc.ir.record import fields
 from symc.ir.value import Value, was_made
-from symc.opt.engine.rule import Context, Make, Rule, all_rules, arrange, register_late
+from symc.opt.engine.rule import Context, Make, Rule, all_rules, register_late
 
 #: The modules that declare rules, in the order that rules of equal weight are tried in.
 MODULES = tuple("""
@@ -32,7 +32,7 @@ PACKAGE = "symc.opt."
 #: What else decides where rules may start.
 OTHERS = ("engine.rule", "engine.declare", "engine.pattern", "engine.listed")
 #: What the table says of a rule, in this order.
-COLUMNS = ("name", "family", "exact", "roots", "needs", "weight", "kinds", "tags", "traits", "contextual", "by_pattern",
+COLUMNS = ("name", "module", "family", "exact", "roots", "needs", "weight", "kinds", "tags", "traits", "contextual", "by_pattern",
            "keeps_kind", "ops")
 
 
@@ -52,8 +52,8 @@ class _Late:
 class Listed(Rule):
     """A rule of the table. It is an ordinary one once it has been read."""
 
-    def __init__(self, row: tuple, module: str):
-        self.__dict__.update(zip(COLUMNS, row, strict=True), module=module)
+    def __init__(self, row: tuple):
+        self.__dict__.update(zip(COLUMNS, row, strict=True))
         for name in ("needs", "tags", "traits", "ops"):
             self.__dict__[name] = frozenset(self.__dict__[name])
         self.__dict__["apply"] = self._apply
@@ -74,7 +74,7 @@ class Listed(Rule):
         row = self.__dict__
         import_module(self.module)
         if "_make" not in row:
-            raise InternalError(f"{self.module} declares no rule {row['name']!r}", help="python -m symc rules --table")
+            raise InternalError(f"{self.module} declares no rule {row['name']!r}")
         row.update(row["_make"]().__dict__)
         self.__class__ = Rule  # type: ignore[assignment]
 
@@ -83,59 +83,56 @@ for _name in fields(Rule):
     setattr(Listed, _name, _Late(_name))
 
 
-def install() -> bool:
-    """Register the rules of the table. False where it says nothing: then all modules have to be imported."""
-    from symc.opt.engine import rule_table as table
-
-    sizes = dict(_sizes())
-    if any(sizes[m] != table.SIZES.get(m) for m in OTHERS):
-        return False
-    changed = [m for m in MODULES if sizes[m] != table.SIZES.get(m)]
-    for module, rows in table.RULES:
-        if module.removeprefix(PACKAGE) not in changed:
-            for row in rows:
-                r = Listed(row, module)
-                register_late(r, module, r.take)
-    if changed:
-        for m in changed:
-            import_module(PACKAGE + m)
-        arrange([PACKAGE + m for m in MODULES])
-    return True
+def install() -> None:
+    """Register the rules of the table; without one, read all rules and make it."""
+    stamp = _stamp()
+    rows = _kept(stamp)
+    if rows is None:
+        for module in MODULES:
+            import_module(PACKAGE + module)
+        _keep(stamp)
+        return
+    for row in rows:
+        r = Listed(row)
+        register_late(r, r.module, r.take)
 
 
-def import_all() -> None:
-    """Import every module that declares rules."""
-    for module in MODULES:
-        import_module(PACKAGE + module)
+def place() -> str:
+    """The file of the table."""
+    return cache_from_source(__file__).removesuffix(".pyc") + ".rules"
 
 
-def _sizes() -> Iterator[tuple[str, int]]:
+def _stamp() -> tuple[Any, ...] | None:
+    """Sizes and times of the files that decide what the table says; None where there are none."""
     here = os.path.dirname(os.path.dirname(__file__))
-    for module in (*MODULES, *OTHERS):
-        try:
-            yield module, os.stat(os.path.join(here, *module.split(".")) + ".py").st_size
-        except OSError:  # not a folder of sources, so nobody edits them
-            from symc.opt.engine import rule_table
-
-            yield module, rule_table.SIZES.get(module, 0)
+    try:
+        found = [os.stat(os.path.join(here, *m.split(".")) + ".py") for m in (*MODULES, *OTHERS)]
+    except OSError:
+        return None
+    return tuple((s.st_size, s.st_mtime_ns) for s in found)
 
 
-def written() -> str:
-    """The table, from the rules."""
-    import_all()
-    groups: list[tuple[str, list[str]]] = []
-    for r in all_rules():
-        if not r.module.startswith(PACKAGE):  # a user's
-            continue
-        row = [_said(getattr(r, c)) for c in COLUMNS]
-        if not groups or groups[-1][0] != r.module:
-            groups.append((r.module, []))
-        groups[-1][1].append(f"        ({', '.join(row)}),\n")
-    rules = "".join(f"    ({m!r}, (\n{''.join(rows)}    )),\n" for m, rows in groups)
-    sizes = "".join(f"    {m!r}: {n},\n" for m, n in _sizes())
-    return ('"""Ops at which rules start: see ``listed``. Made by ``python -m symc rules --table``, not by hand."""\n\n'
-            f"# ruff: noqa: E501\n\nSIZES = {{\n{sizes}}}\nRULES: tuple = (\n{rules})\n")
+def _kept(stamp: tuple[Any, ...] | None) -> Any:
+    try:
+        with open(place(), "rb") as f:
+            of, rows = marshal.load(f)
+    except (OSError, EOFError, ValueError, TypeError):  # no file, or not a whole one
+        return None
+    return rows if stamp is not None and of == stamp else None
 
 
-def _said(x: Any) -> str:
-    return repr(tuple(sorted(x))) if isinstance(x, frozenset) else repr(x)
+def _keep(stamp: tuple[Any, ...] | None) -> None:
+    """Write the table, unless that is not possible."""
+    rows = [tuple(_plain(getattr(r, c)) for c in COLUMNS) for r in all_rules()]
+    own = f"{place()}.{os.getpid()}"
+    try:
+        os.makedirs(os.path.dirname(own), exist_ok=True)
+        with open(own, "wb") as f:
+            marshal.dump((stamp, rows), f)
+        os.replace(own, place())
+    except OSError:
+        pass
+
+
+def _plain(x: Any) -> Any:
+    return tuple(sorted(x)) if isinstance(x, frozenset) else x

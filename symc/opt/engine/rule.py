@@ -164,14 +164,6 @@ def register_late(r: Rule, module: str, take: Callable[[Make], Rule]) -> None:
     _rules[r.name] = r
 
 
-def arrange(modules: Sequence[str]) -> None:
-    """Let the rules have the order of the modules that declare them."""
-    rank = {m: k for k, m in enumerate(modules)}
-    ordered = sorted(_rules.items(), key=lambda item: rank.get(item[1].module, len(rank)))
-    _rules.clear()
-    _rules.update(ordered)
-
-
 def declared(f: Callable, make: Make) -> Rule:
     take = _awaited.pop((f.__module__, f.__name__), None)
     return register(make()) if take is None else take(make)
