@@ -7,10 +7,7 @@ from importlib import import_module as _import
 from typing import TYPE_CHECKING, Any
 
 from symc.ir import ops as _ops  # noqa: F401  # isort: skip  (rules are built with op records)
-from symc.opt.engine import listed as _listed  # isort: skip  (rules are known before modules that declare some are imported)
-
-_listed.install()
-
+from symc.opt.engine import listed as _listed  # noqa: F401  # isort: skip  (before modules that declare some are imported)
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.passes import (
     Optimized,

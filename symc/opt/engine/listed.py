@@ -32,8 +32,8 @@ PACKAGE = "symc.opt."
 #: What else decides where rules may start.
 OTHERS = ("engine.rule", "engine.declare", "engine.pattern", "engine.listed")
 #: What the table says of a rule, in this order.
-COLUMNS = ("name", "module", "family", "exact", "roots", "needs", "weight", "kinds", "tags", "traits", "contextual", "by_pattern",
-           "keeps_kind", "ops")
+COLUMNS = ("name", "module", "family", "exact", "roots", "needs", "weight", "kinds", "tags", "traits", "contextual",
+           "by_pattern", "keeps_kind", "ops")
 
 
 class _Late:
@@ -136,3 +136,6 @@ def _keep(stamp: tuple[Any, ...] | None) -> None:
 
 def _plain(x: Any) -> Any:
     return tuple(sorted(x)) if isinstance(x, frozenset) else x
+
+
+install()
