@@ -1,6 +1,7 @@
 """Backends: where functions run, and what that decides. One record each; ``backend_of`` is the only choice among them.
 
-To add one: a package under ``symc.runtime`` that loads plans (or functions), and a record here.
+To add one: a package under ``symc.runtime`` that loads plans (or functions), and a record here, in ``ON_HOST`` if
+``backend=`` chooses it.
 """
 
 from __future__ import annotations
@@ -10,18 +11,12 @@ from typing import TYPE_CHECKING, Any
 from symc.driver.backend import Backend, Program, Settings
 from symc.driver.modes import BY_NUMPY
 from symc.driver.target import Target
+from symc.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from symc.driver.call_path import CallPath
     from symc.driver.signature import Signature
     from symc.ir.function import Function
-
-
-def backend_of(target: Target, mode: str) -> Backend:
-    """The backend of a function that is compiled for a target in a mode."""
-    if not target.on_host:
-        return SEVERAL_GPUS if target.devices else GPU
-    return NUMPY if mode in BY_NUMPY or target.backend == "numpy" else CPU
 
 
 # --- the CPU ----------------------------------------------------------------------------------------------------------
@@ -52,6 +47,9 @@ def _host_calls() -> tuple[type[Signature], type[CallPath]]:
 CPU = Backend("cpu", _on_cpu, _host_calls, on_disk=True)
 #: The reference of every op, one after the other.
 NUMPY = Backend("numpy", _by_numpy, _host_calls, (*CPU.modes, *BY_NUMPY), plans=False)
+
+#: Those of the CPU, by the names that ``backend=`` has for what makes their kernels.
+ON_HOST = {"llvm": CPU, "numba": CPU, "numpy": NUMPY}
 
 
 # --- CUDA devices, real and emulated ----------------------------------------------------------------------------------
@@ -93,3 +91,12 @@ def _serve(f: Function) -> Function:
 GPU = Backend("cuda", _on_gpu, _gpu_calls, ("default", "fast_compile"), pipeline="ON_CUDA", streams=4, serve=_serve)
 SEVERAL_GPUS = Backend("several cuda", _on_gpus, _gpus_calls, GPU.modes, pipeline="ON_CUDA", streams=GPU.streams,
                        serve=_serve)
+
+
+def backend_of(target: Target, mode: str) -> Backend:
+    """The backend of a function that is compiled for a target in a mode. Raises InputError for a name of none."""
+    if target.backend is not None and target.backend not in list(ON_HOST):
+        raise InputError(f"unknown backend {target.backend!r}", help=did_you_mean(str(target.backend), ON_HOST))
+    if not target.on_host:
+        return SEVERAL_GPUS if target.devices else GPU
+    return NUMPY if mode in BY_NUMPY else ON_HOST[target.compiler]

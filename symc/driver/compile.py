@@ -109,6 +109,7 @@ def compile(
         check_options(mode, pipeline, threads)
         target = target_of(dict(device=device, backend=backend, split=split, transfers=transfers, precision=precision,
                                 denormals=denormals))
+        backend_of(target, mode)
         check_target(target, mode)
         options: dict[str, Any] = dict(
             mode=mode, pipeline=pipeline, name=str(name or "f"), threads=threads, max_bytes=read_max_bytes(max_bytes),

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from symc.driver import labelled
+from symc.driver.backends import backend_of
 from symc.driver.build import Built, missing_guards
 from symc.driver.compilation import Saved
 from symc.driver.compile import compile_built
@@ -267,7 +268,7 @@ def _options(given: Any) -> dict[str, Any]:
     if set(options) != set(_OPTIONS) or not isinstance(options["accuracy_report"], bool):
         raise InputError(f"its options are {sorted(options)}")
     text(options["name"])
-    target_of(options)
+    backend_of(target_of(options), options["mode"])
     return options
 
 

@@ -20,8 +20,6 @@ TRANSFERS = ("explicit", "forbid", "auto")
 PRECISIONS = ("highest", "tf32", "bf16")
 #: What becomes of numbers below the least normal one.
 DENORMALS = ("keep", "flush")
-#: What makes the kernels of the CPU, or computes without kernels: NumPy, op by op.
-BACKENDS = ("llvm", "numba", "numpy")
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class Target:
     @property
     def compiler(self) -> str:
         """The compiler of the kernels of the CPU."""
-        return self.backend or BACKENDS[0]
+        return self.backend or "llvm"
 
     @property
     def ranks(self) -> int:
@@ -71,11 +69,10 @@ def target_of(options: dict[str, Any]) -> Target:
     device, transfers = options.get("device", "cpu"), options.get("transfers", "explicit")
     precision, backend = options.get("precision", "highest"), options.get("backend")
     denormals = options.get("denormals", "keep")
-    known: tuple[tuple[str, Any, tuple], ...] = (
-        ("transfers", transfers, TRANSFERS), ("precision", precision, PRECISIONS), ("backend", backend, BACKENDS),
-        ("denormals", denormals, DENORMALS))
+    known = (("transfers", transfers, TRANSFERS), ("precision", precision, PRECISIONS),
+             ("denormals", denormals, DENORMALS))
     for name, value, choices in known:
-        if value not in choices and (name, value) != ("backend", None):
+        if value not in choices:
             raise InputError(f"unknown {name} {value!r}", help=did_you_mean(str(value), choices))
     if device == "cpu" and precision != "highest":
         raise InputError(f"precision={precision!r} is for devices, and products on the CPU have the precision of f32",
