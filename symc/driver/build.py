@@ -307,14 +307,17 @@ def _bound_guards(f: Function) -> tuple[tuple[Guard, ...], dict[str, Value | Non
     return tuple(out), unknown
 
 
-def _made_lengths(v: Value) -> Sequence[Size]:
-    """Sizes that a value does not have from its operands."""
-    if v.op.name == "scan":
-        return (v.attrs["length"],)
-    if isinstance(v.type, TupleType) or v.op.facts.fits or v.op.facts.requires:
+def _least_of(v: Value) -> Iterable[tuple[Size, Size, str]]:
+    """Sizes that a value needs at least, and what for: what its record says; else that none it makes is negative."""
+    facts = v.op.facts
+    if facts.least is not None:
+        return facts.least(v)
+    if facts.fits is not None:
+        return [(n, least, "window") for n, least in facts.fits(v)]
+    if isinstance(v.type, TupleType) or facts.requires:
         return ()
     given = {n for o in v.operands if isinstance(o.type, TensorType) for n in o.shape}
-    return [n for n in v.shape if isinstance(n, Dim) and n not in given]
+    return [(n, 0, "length") for n in v.shape if isinstance(n, Dim) and n not in given]
 
 
 def _least_guards(f: Function) -> list[Guard]:
@@ -325,23 +328,10 @@ def _least_guards(f: Function) -> list[Guard]:
     """
     found: dict[tuple[Size, Size, str], location.Locs] = {}
     for v in f.values():
-        for n in _made_lengths(v):
-            if not known_nonnegative(n):
-                found[n, 0, "length"] = found.get((n, 0, "length"), location.NOWHERE) | f.hints.get(v, location.NOWHERE)
-        for n, least in v.op.facts.fits(v) if v.op.facts.fits else ():
+        for n, least, what in _least_of(v):
             if not known_nonnegative(n - least):
-                key = (n, least, "window")
+                key = (n, least, what)
                 found[key] = found.get(key, location.NOWHERE) | f.hints.get(v, location.NOWHERE)
-        if v.op.name != "slice":
-            continue
-        for n, start, size, step in zip(v.operands[0].shape, v.attrs["start"], v.shape, v.attrs["step"], strict=True):
-            if isinstance(n, int) or not isinstance(size, int) or size == 0:
-                continue
-            ends = (start, start + (size - 1) * step)
-            for spare in (x for end in ends for x in (end, n - 1 - end)):
-                if not known_nonnegative(spare):
-                    key = (n, n - spare, "index") if isinstance(n - spare, int) else (spare, 0, "index")
-                    found[key] = found.get(key, location.NOWHERE) | f.hints.get(v, location.NOWHERE)
     return [Guard(a, b, locs, least) for (a, b, least), locs in found.items()]
 
 

@@ -7,7 +7,7 @@ Passes, backends, checks and tools ask the record. A list of op names elsewhere 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -116,7 +116,8 @@ class Facts:
     * ``identity(dtype)``: e with op(x, e) == x. ``numpy``: the NumPy function that gives the same.
     * ``nonempty``: it has no value for no elements. ``indices``: the first operand that is an index.
     * ``requires(v)``: what must hold for sizes, as (margin, count), see ``symc.ir.requires``; ``fits(v)``: the sizes
-      that windows need, as (size, least).
+      that windows need, as (size, least). ``least(v)``: sizes that a call checks before, as (size, least, what for),
+      see ``Guard``.
     * ``parts``, ``lower_batched``, ``lower_argmax``: ``f(v)`` is the value by other ops: for a backend that has no such
       function, for a device, for processors with vectors; None where it should stay.
     * ``element``: how a view is computed element by element, if it must be.
@@ -160,6 +161,7 @@ class Facts:
     indices: int | None = None
     requires: Callable[[Value], Sequence[tuple[Size, Size]]] | None = None
     fits: Callable[[Value], Sequence[tuple[Size, Size]]] | None = None
+    least: Callable[[Value], Iterable[tuple[Size, Size, str]]] | None = None
     parts: Callable[[Value], Value] | None = None
     lower_batched: Callable[[Value], Value | None] | None = None
     lower_argmax: Callable[[Value], Value | None] | None = None

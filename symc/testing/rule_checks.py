@@ -26,8 +26,8 @@ from symc.errors import SymcError
 from symc.grad.reverse import vjp
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
-from symc.opt.engine.passes import STABLE, all_passes, selected_rules
-from symc.opt.engine.pipelines import Selection
+from symc.opt.engine.passes import all_passes, selected_rules
+from symc.opt.engine.pipelines import STABLE, Selection
 from symc.opt.engine.provenance import expression
 from symc.opt.engine.rewrite import Rewriter
 from symc.opt.engine.rule import OPT_IN, Rule, all_rules

@@ -11,7 +11,7 @@ from symc.ir.reference import run_values
 from symc.ir.traverse import postorder, replace
 from symc.ir.types import concrete_shape
 from symc.ir.value import Value
-from symc.opt.engine.passes import FORM
+from symc.opt.engine.pipelines import FORM
 from symc.opt.engine.rewrite import Rewriter
 from symc.opt.engine.rule import ANY, OPT_IN, Rule, all_rules
 

@@ -7,8 +7,7 @@ import symc as sc
 from symc.errors import AssertError, DTypeError, InputError, ShapeError
 from symc.ir.traverse import every_value
 from symc.opt import all_rules
-from symc.opt.engine.passes import STABLE
-from symc.opt.engine.pipelines import FAST_COMPILE, UNFUSED
+from symc.opt.engine.pipelines import FAST_COMPILE, STABLE, UNFUSED
 
 x, y, A = sc.vector("x"), sc.vector("y"), sc.matrix("A")
 

@@ -102,6 +102,7 @@ scan = register(Op(
     "then the ys of all steps, stacked. `reverse` visits the rows from the last to the first.",
     defaults={"reverse": False},
 ))  # fmt: skip
+scan.facts.least = lambda v: [(v.attrs["length"], 0, "length")]
 
 
 # --- while ------------------------------------------------------------------------------------------------------------

@@ -219,7 +219,17 @@ def _fits(v: Value):
             yield n - 1 - end, count
 
 
-slice_.facts.requires = _fits
+def _least(v: Value):
+    """A known number of elements is there, whatever the length of an axis."""
+    for n, start, size, step in zip(v.operands[0].shape, v.attrs["start"], v.shape, v.attrs["step"], strict=True):
+        if isinstance(n, int) or not isinstance(size, int) or size == 0:
+            continue
+        ends = (start, start + (size - 1) * step)
+        for spare in (x for end in ends for x in (end, n - 1 - end)):
+            yield (n, n - spare, "index") if isinstance(n - spare, int) else (spare, 0, "index")
+
+
+slice_.facts.requires, slice_.facts.least = _fits, _least
 
 
 def flip(x: Value, axes: tuple[int, ...]) -> Value:

@@ -1,7 +1,8 @@
 """Passes: named functions from Function to Function, and the run of a pipeline of them.
 
 A rule pass applies families of rules; a graph pass is any function. Every pass leaves valid IR; ``verify=True`` checks
-it after each one. What a pipeline is, and why its passes stand in their order, is in ``pipelines``.
+it after each one. Which there are, what a pipeline is, and why its passes stand in their order, is in
+``pipelines``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from symc.errors import InternalError, PipelineError
@@ -28,39 +28,12 @@ from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input
 from symc.opt.canonicalize import NUMBERS_LAST
 from symc.opt.engine.pattern import answers_kept
-from symc.opt.engine.pipelines import DEFAULT, Selection, parse_pipeline
+from symc.opt.engine.pipelines import DEFAULT, FORM, PASSES, STABLE, Pass, Selection, parse_pipeline
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.regions import FunctionPass, in_bodies, live_lines, with_lines
 from symc.opt.engine.rewrite import Rewriter
 from symc.opt.engine.rule import ANY, OPT_IN, Rule, all_rules, known_names, remembered
 from symc.opt.facts.analysis import Analysis
-
-
-@dataclass(frozen=True)
-class Pass:
-    """A pass: either ``families`` of rules, which look into loops and branches, or a function.
-
-    ``bodies``: the function is run on the bodies of loops and branches too, "inner" ones first or "outer" ones first.
-    ``loops``: a function on loops and branches, which records what it did; it always runs on bodies too.
-    ``records``: a function on a whole function, bodies and all, which records what it did.
-    ``reasons``: of the functions before and after, what the pass left alone, and why in words.
-    ``on``: it does nothing to a function without one of these (``words_of``).
-    ``makes``: the names of the ops that only this pass makes.
-    ``undone_by``: passes that must not run after it, because they would undo it or find nothing to look at.
-    """
-
-    name: str
-    doc: str
-    families: tuple[str, ...] = ()
-    function: Callable[[Function], Function] | None = None
-    bodies: str = ""
-    loops: Callable[[Provenance, Function], Function] | None = None
-    records: Callable[[Provenance, Function], Function] | None = None
-    reasons: Callable[[Function, Function], Iterable[tuple[Value | None, str]]] | None = None
-    on: tuple[str, ...] = ()
-    makes: tuple[str, ...] = ()
-    undone_by: tuple[str, ...] = ()
-
 
 _passes: dict[str, Pass] = {}
 
@@ -73,6 +46,10 @@ def register_pass(p: Pass) -> Pass:
     extensions.note("pass", p.name, extensions.PACKAGE if how is None else extensions.file_of(how))
     _passes[p.name] = p
     return p
+
+
+for _pass in PASSES:
+    register_pass(_pass)
 
 
 def unregister_pass(name: str) -> None:
@@ -95,12 +72,6 @@ def graph_pass(name: str, bodies: bool = False) -> Callable[[FunctionPass], Func
     return declare
 
 
-def lazy(path: str) -> Callable[..., Any]:
-    """A function of a module of the optimizer, by name: the module is imported when it is called."""
-    module, name = path.rsplit(".", 1)
-    return lambda *given: getattr(import_module(f"symc.opt.{module}"), name)(*given)
-
-
 def find_pass(name: str) -> Pass | None:
     """The pass called ``name``, if there is one."""
     return _passes.get(name)
@@ -109,41 +80,6 @@ def find_pass(name: str) -> Pass | None:
 def all_passes() -> list[Pass]:
     """Every pass, by name."""
     return [_passes[n] for n in sorted(_passes)]
-
-
-#: What every pass of rules applies besides its own: whatever it makes is canonical again.
-FORM = ("canonicalize", "shapes", "sinking", "slices", "reads", "concats")
-
-#: What is stabilized before it is differentiated, too.
-STABLE = ("assumptions", "exponentials", "logs", "logsumexp", "quotients", "softmax", "error_function", "hyperbolic",
-          "inverse_functions", "lengths", "moments", "inverses", "differences", "series")
-
-for _name, _families, _doc in (
-    (
-        "canonicalize",
-        FORM,
-        "One spelling for one idea; movements merge, cancel, and sink below elementwise ops.",
-    ),
-    ("fold", (*FORM, "branches", "fold"), "Values that depend on no input are computed."),
-    (
-        "stabilize",
-        (*FORM, *STABLE),
-        "Formulas that overflow or cancel become a named op that does not.",
-    ),
-    (
-        "simplify",
-        (*FORM, "assumptions", "assumed", "algebra", "collect", "powers", "reductions", "select", "logic", "linalg",
-         "inverses", "structure", "composed", "factors", "indexing", "lookups", "writes", "sparse", "branches", "fold"),
-        "Fewer and cheaper ops for the same numbers.",
-    ),
-    ("guard_edges", ("edges",), "Forms not differentiated as they are: roots of sums of powers, quotients by expm1."),
-    ("check_assumptions", ("checking",), "Assumptions are checked when the program runs."),
-    ("forget_assumptions", ("forget",), "Assumptions are believed no more."),
-    ("decompose", ("decompose",), "Named ops become their parts."),
-    ("hoist_movements", ("movement_hoisting",), "Movements that met nothing come before the work, as an index."),
-    ("strip_debug", ("debug",), "Nothing is printed, checked or stopped at."),
-):
-    register_pass(Pass(_name, _doc, _families, undone_by=("stabilize",) if _name == "decompose" else ()))
 
 
 @dataclass(frozen=True)

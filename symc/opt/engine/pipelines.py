@@ -1,4 +1,4 @@
-"""Pipelines: which passes run, in which order, and why in that order.
+"""Passes and pipelines: which there are, which run, in which order, and why in that order.
 
 A pipeline is a string: pass names in order; ``-name`` leaves out a rule, a tag, a family or a pass; ``+name`` lets in a
 rule or tag that runs only when asked for: ``"canonicalize,fold,stabilize,-powers,+nan-unsafe,fuse"``.
@@ -6,10 +6,128 @@ rule or tag that runs only when asked for: ``"canonicalize,fold,stabilize,-power
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
+from importlib import import_module
+from typing import Any
 
 from symc.errors import PipelineError, did_you_mean
+from symc.ir.function import Function
 from symc.ir.record import dataclass
+from symc.ir.value import Value
+from symc.opt.engine.provenance import Provenance
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass: either ``families`` of rules, which look into loops and branches, or a function.
+
+    ``bodies``: the function is run on the bodies of loops and branches too, "inner" ones first or "outer" ones first.
+    ``loops``: a function on loops and branches, which records what it did; it always runs on bodies too.
+    ``records``: a function on a whole function, bodies and all, which records what it did.
+    ``reasons``: of the functions before and after, what the pass left alone, and why in words.
+    ``on``: it does nothing to a function without one of these (``words_of``).
+    ``makes``: the names of the ops that only this pass makes.
+    ``undone_by``: passes that must not run after it, because they would undo it or find nothing to look at.
+    """
+
+    name: str
+    doc: str
+    families: tuple[str, ...] = ()
+    function: Callable[[Function], Function] | None = None
+    bodies: str = ""
+    loops: Callable[[Provenance, Function], Function] | None = None
+    records: Callable[[Provenance, Function], Function] | None = None
+    reasons: Callable[[Function, Function], Iterable[tuple[Value | None, str]]] | None = None
+    on: tuple[str, ...] = ()
+    makes: tuple[str, ...] = ()
+    undone_by: tuple[str, ...] = ()
+
+
+def lazy(path: str) -> Callable[..., Any]:
+    """A function of a module of the optimizer, by name: the module is imported when it is called."""
+    module, name = path.rsplit(".", 1)
+    return lambda *given: getattr(import_module(f"symc.opt.{module}"), name)(*given)
+
+
+#: What every pass of rules applies besides its own: whatever it makes is canonical again.
+FORM = ("canonicalize", "shapes", "sinking", "slices", "reads", "concats")
+
+#: What is stabilized before it is differentiated, too.
+STABLE = ("assumptions", "exponentials", "logs", "logsumexp", "quotients", "softmax", "error_function", "hyperbolic",
+          "inverse_functions", "lengths", "moments", "inverses", "differences", "series")
+
+#: Those of symc.
+PASSES = (
+    Pass("canonicalize", "One spelling for one idea; movements merge, cancel, and sink below elementwise ops.", FORM),
+    Pass("fold", "Values that depend on no input are computed.", (*FORM, "branches", "fold")),
+    Pass("stabilize", "Formulas that overflow or cancel become a named op that does not.", (*FORM, *STABLE)),
+    Pass("simplify", "Fewer and cheaper ops for the same numbers.",
+         (*FORM, "assumptions", "assumed", "algebra", "collect", "powers", "reductions", "select", "logic", "linalg",
+          "inverses", "structure", "composed", "factors", "indexing", "lookups", "writes", "sparse", "branches",
+          "fold")),
+    Pass("guard_edges", "Forms not differentiated as they are: roots of sums of powers, quotients by expm1.",
+         ("edges",)),
+    Pass("check_assumptions", "Assumptions are checked when the program runs.", ("checking",)),
+    Pass("forget_assumptions", "Assumptions are believed no more.", ("forget",)),
+    Pass("decompose", "Named ops become their parts.", ("decompose",), undone_by=("stabilize",)),
+    Pass("hoist_movements", "Movements that met nothing come before the work, as an index.", ("movement_hoisting",)),
+    Pass("strip_debug", "Nothing is printed, checked or stopped at.", ("debug",)),
+    Pass("inline", "Checkpoints and blocks become what their regions compute.", function=lazy("inline.inline"),
+         on=("inline",)),
+    Pass("open_blocks", "Opaque blocks become what their regions compute.",
+         function=lazy("inline.open_blocks"), on=("inline",)),
+    Pass("unroll", "Loops of few steps and choices that are made become ordinary values.",
+         loops=lazy("loops.unroll.unroll"),
+         reasons=lazy("why.reasons.of_unroll")),
+    Pass("reverse_loops", "A loop over reversed rows goes the other way.",
+         loops=lazy("loops.loop_reversal.reverse_loops")),
+    Pass("merge_scans", "Loops over the same steps become one loop, choices by one value one choice.",
+         loops=lazy("loops.merge.merge_scans"), bodies="outer", reasons=lazy("why.reasons.of_merge_scans")),
+    Pass("last_state", "Of results of which only the last steps are read, only those are kept.",
+         loops=lazy("loops.last.last_state")),
+    Pass("dead_loop", "Loops and branches carry along nothing that is not used.", loops=lazy("loops.dead.dead_loop")),
+    Pass("pretranspose", "A matrix that every step multiplies with is transposed once, if it must be.",
+         loops=lazy("loops.pretranspose.pretranspose")),
+    Pass("pack", "Products that share an operand, and sums of products, become one product.",
+         records=lazy("matmul.pack.pack"), on=("dot", "control"),
+         reasons=lazy("why.reasons.of_pack")),
+    Pass("hoist", "Values that are the same in every step of a loop are computed once.",
+         loops=lazy("loops.hoist.hoist"), reasons=lazy("why.reasons.of_hoist")),
+    Pass("push_out", "Products of rows are computed for all steps at once, before the loop.",
+         loops=lazy("loops.push.push_out"),
+         reasons=lazy("why.reasons.of_push_out")),
+    Pass("pull_out", "Products that no carry needs are computed for all steps at once, after the loop.",
+         loops=lazy("loops.push.pull_out")),
+    Pass("accumulate", "Sums over steps of products are one product outside of the loop.",
+         loops=lazy("loops.accumulate.accumulate")),
+    Pass("sink", "Values that one branch alone needs are computed in it.", loops=lazy("loops.sink.sink")),
+    Pass("chains", "Products of several matrices are multiplied in the order that costs least.",
+         records=lazy("matmul.chains.chains"), on=("dot",)),
+    Pass("lower_batched",
+         "Convolutions of all samples at once, sums of windows, matrix exponentials by products, sorts.",
+         records=lazy("batched_lowering.lower_batched"), on=("lower_batched",)),
+    Pass("lower_argmax", "Places of extremes are found where their values are, which vectorizes.",
+         records=lazy("batched_lowering.lower_argmax"), on=("lower_argmax",)),
+    Pass("lower_argmax_down", "The same for places along other axes than the last.",
+         records=lazy("batched_lowering.lower_argmax_down"), on=("lower_argmax",)),
+    Pass("check_indices", "Gathers read only where an index was checked.", function=lazy("facts.bounds.check_indices"),
+         on=("indices",)),
+    Pass("small_loops", "Loops on a few numbers become one kernel each.",
+         function=lazy("loops.small.small_loops"), on=("scan", "while"), bodies="outer",
+         reasons=lazy("why.reasons.of_small_loops"), makes=("loop",)),
+    Pass("share_factors", "Values that a factorization needed anyway gives too are taken from it.",
+         records=lazy("matmul.shared_factors.share_factors"), on=("part_of", "lu_solve")),
+    Pass("fuse_matvec", "Products of one matrix and vectors that need one reading of it become sums.",
+         records=lazy("matmul.matrix_vector.fuse_matvec"), on=("dot",), reasons=lazy("why.reasons.of_fuse_matvec")),
+    Pass("blas", "Sums of products become products that add to what is there.", records=lazy("matmul.blas.blas"),
+         on=("dot", "gemm"), reasons=lazy("why.reasons.of_blas"), makes=("gemm",)),
+    Pass("cache_from_state", "Values of unchanged states alone are cached between calls.",
+         records=lazy("cache_from_state.cache_from_state"), on=("state",)),
+    Pass("fuse", "Values that kernels can compute together become `fused` ones.", records=lazy("fusion.fuse.fuse_all"),
+         reasons=lazy("why.reasons.of_fuse"), makes=("fused",),
+         undone_by=("check_indices", "small_loops", "fuse_matvec", "blas", "pack", "chains", "decompose", "simplify",
+                    "stabilize")),
+)
 
 #: Why this order:
 #: * inline is before everything: the first computation of a checkpoint is then the same values as without it.
