@@ -15,7 +15,7 @@ WIDTHS = ((4, "d"), (8, "e"))
 
 
 def function(name: str, arity: int) -> Any:
-    """What Numba may call for a function of ``arity`` numbers. Raises OSError or LookupError where there is none."""
+    """Function of ``arity`` numbers that Numba may call. Raises OSError or LookupError where there is none."""
     from llvmlite import binding
     from numba import types
     from numba.extending import intrinsic

@@ -50,7 +50,7 @@ PEERS = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What every peer of a run has in common."""
+    """Settings that every peer of a run has."""
 
     threads: int = 1
     huge_pages: bool = False
@@ -62,7 +62,7 @@ class Settings:
 
 
 def missing(peer: Peer) -> str | None:
-    """Why the peer cannot run here (the last line of its failed import), or None if it can."""
+    """Reason that the peer cannot run here (the last line of its failed import), or None if it can."""
     return _import_failure(peer.venv, peer.modules)
 
 

@@ -30,7 +30,7 @@ def update(readme: Path, documents: Iterable[Document]) -> None:
 
 
 def published(readme: Path) -> str:
-    """What is between the markers now."""
+    """Text between the markers now."""
     return readme.read_text().partition(BEGIN + "\n")[2].partition(END)[0]
 
 
@@ -130,7 +130,7 @@ def _shown(document: Document, key: str, among: Callable[[str], bool]) -> str:
 
 
 def _machine(documents: list[Document]) -> str:
-    """Where and with what it was measured, once for all rows."""
+    """Machine and versions, once for all rows."""
     facts = documents[-1]["machine"]
     rows = [(name, row) for d in documents for name, row in d["rows"].items() if "version" in row and name != "symc"]
     versions = {name.split(".")[0].split("-")[0]: row["version"] for name, row in rows}

@@ -24,7 +24,7 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True)
 class Options:
-    """How long and how often to measure."""
+    """Length and number of measurements."""
 
     settings: peers.Settings
     rounds: int = 5
@@ -208,7 +208,7 @@ def run_case(workload: Workload[Any], case: Case, names: list[str], options: Opt
 
 
 def _summary(row: Message) -> Message:
-    """What is kept of one peer: a failure, or the numbers of the tables."""
+    """Row of one peer: a failure, or the numbers of the tables."""
     if "failure" in row:
         return {"failure": row["failure"]}
     cold, warm = row["cold"], row.get("warm")

@@ -17,7 +17,7 @@ except ImportError:
 
 
 class Symc:
-    """How the problems below are written in symc."""
+    """Problems below as they are written in symc."""
 
     kinds = ["symc"]
 
@@ -43,7 +43,7 @@ class Symc:
 
 
 class Casadi:
-    """And in CasADi, of scalars (SX) or matrices (MX), whose matrices lie column by column."""
+    """The same in CasADi, of scalars (SX) or matrices (MX), whose matrices lie column by column."""
 
     kinds = ["SX", "MX"]
 

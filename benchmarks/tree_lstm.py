@@ -38,7 +38,7 @@ def weights(h: int, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def with_symc(h: int, examples: list):
-    """What computes the loss and all gradients, and what encodes the examples first."""
+    """Function of the loss and all gradients, and the one that encodes the examples first."""
     import symc as sc
     import symc.fold as fd
 

@@ -19,7 +19,7 @@ FOLDER = PACKAGE / ".venvs"
 
 @dataclass(frozen=True)
 class Venv:
-    """What to install where; ``minimum`` is the oldest Python that the packages accept."""
+    """Environment and what to install there; ``minimum`` is the oldest Python that the packages accept."""
 
     packages: tuple[str, ...]
     minimum: tuple[int, int] = (3, 11)

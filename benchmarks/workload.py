@@ -1,4 +1,4 @@
-"""What a workload file declares: cases, inputs, a float64 reference, and one builder a peer.
+"""Declarations of a workload file: cases, inputs, a float64 reference, and one builder a peer.
 
 A builder is called once in a fresh process and returns the function to time. Building plus the first call, less a
 steady call, is what the tables call compile time.
@@ -38,7 +38,7 @@ CaseT = TypeVar("CaseT", bound=Case)
 
 @dataclass(frozen=True)
 class Run(Generic[CaseT]):
-    """What a builder is told."""
+    """Arguments of a builder."""
 
     case: CaseT
     peer: str

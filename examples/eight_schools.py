@@ -20,7 +20,7 @@ def parameters(free: sc.Tensor) -> tuple[sc.Tensor, sc.Tensor, sc.Tensor]:
 
 
 def log_density(free: sc.Tensor) -> sc.Tensor:
-    """Of the parameters without constraints, up to a constant."""
+    """Log density of the parameters without constraints, up to a constant."""
     mu, tau, eta = parameters(free)
     prior = norm.logpdf(mu, 0, 5) + halfcauchy.logpdf(tau, 0, 5) + transforms.positive.log_det(free[1])
     return prior + sc.sum(norm.logpdf(eta)) + sc.sum(norm.logpdf(EFFECTS, mu + tau * eta, ERRORS))

@@ -18,7 +18,7 @@ NAMES = ["age", "sex", "bmi", "pressure", "s1", "s2", "s3", "s4", "s5", "s6"]
 
 
 def covariance(x: sc.Tensor, y: sc.Tensor, logs: sc.Tensor) -> sc.Tensor:
-    """Of the rows of x and y, without noise. ``logs``: of the scale, the lengths, the noise."""
+    """Covariance of the rows of x and y, without noise. ``logs``: of the scale, the lengths, the noise."""
     lengths = sc.exp(logs[1:-1])
     x, y = x / lengths, y / lengths
     distance2 = (x**2).sum(1)[:, None] + (y**2).sum(1) - 2 * x @ y.T

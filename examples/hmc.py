@@ -19,7 +19,7 @@ def load() -> list[np.ndarray]:
 
 
 def log_density(w: sc.Tensor, x: sc.Tensor, y: sc.Tensor) -> sc.Tensor:
-    """Of the weights, up to a constant: a standard normal prior and the likelihood of the labels."""
+    """Log density of the weights, up to a constant: a standard normal prior and the likelihood of the labels."""
     scores = x @ w
     return sc.sum(y * scores - sc.softplus(scores)) - 0.5 * sc.sum(w * w)
 

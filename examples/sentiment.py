@@ -87,7 +87,7 @@ def tree_lstm(words: dict[str, int], size: int, rng: np.random.Generator) -> tup
 
 
 def accuracy(step: fd.Step, data: fd.Dataset, trees: list) -> float:
-    """Of the class of the root."""
+    """Share of trees whose root has the right class."""
     return float((step.metrics(data)["scores"].argmax(axis=1) == [t[0] for t in trees]).mean())
 
 

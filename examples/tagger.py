@@ -63,7 +63,7 @@ class Weights:
 
 
 def bidirectional(p: Weights, name: str, inputs: int, size: int) -> tuple[fd.Combinator, fd.Struct]:
-    """Of vectors, the states of one LSTM from the left and one from the right, in pairs."""
+    """States of vectors by one LSTM from the left and one from the right, in pairs."""
     state = fd.Struct("State", h=fd.f32[size], c=fd.f32[size])
 
     def cell(name: str) -> fd.Block:

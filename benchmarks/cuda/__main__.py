@@ -105,7 +105,7 @@ def _environment(emulated: bool, caches: str) -> dict[str, str]:
 
 
 def _python(arguments: list[str], emulated: bool) -> dict[str, Any]:
-    """What a process says on its last line, or how it failed."""
+    """Last line of a process, or how it failed."""
     with tempfile.TemporaryDirectory() as caches:
         try:
             run = subprocess.run([sys.executable, *arguments], cwd=ROOT, env=_environment(emulated, caches), text=True,
@@ -132,7 +132,7 @@ def contract(emulated: bool) -> dict[str, Any]:
 
 
 def sanitizer(emulated: bool) -> dict[str, Any]:
-    """What NVIDIA's checker says of all cases; without it, or without a GPU, only that they run."""
+    """Report of NVIDIA's checker of all cases; without it, or without a GPU, only that they run."""
     tool = None if emulated else shutil.which("compute-sanitizer")
     found: dict[str, Any] = {}
     for kind in TOOLS if tool else ("none",):
@@ -158,7 +158,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def share(document: dict[str, Any], name: str, seconds: float) -> str:
-    """What part of the ceiling that was measured in the same run a case reaches."""
+    """Part of the ceiling that was measured in the same run a case reaches."""
     case, ceilings = CASES[name], document.get("ceilings", {})
     sizes = case.tiny if document["emulated"] else case.full
     if case.moved and "copy_bytes_s" in ceilings:

@@ -1,4 +1,4 @@
-"""What is measured on a GPU: formulas that every peer computes in its own words, at full and at tiny sizes.
+"""Cases measured on a GPU: formulas that every peer computes in its own words, at full and at tiny sizes.
 
 A formula is written against a small vocabulary, ``m``, that ``peers.py`` gives for each peer; training steps are those
 of the workloads on the CPU. Tiny sizes are for checks: of the numbers, on a GPU, and that all of it runs, without one.
@@ -200,7 +200,7 @@ add("training step 4096", {"batch": 8192, "features": 4096, "width": 4096, "clas
 
 
 def block(s: Sizes) -> list[Array]:
-    """What the transformer workload is given, of other sizes."""
+    """Inputs of the transformer workload, of other sizes."""
     case = transformer.Block("gpu", "float32", 1e-4, batch=s["batch"], length=s["length"], width=s["width"])
     return [np.asarray(a, np.float32) for a in transformer.inputs(case)]
 

@@ -1,4 +1,4 @@
-"""What a GPU reaches at all, measured in the same run: bytes copied and numbers multiplied in a second, launches.
+"""Ceilings of a GPU, measured in the same run: bytes copied and numbers multiplied in a second, launches.
 
 ``python -m benchmarks.cuda.ceilings`` prints JSON. Bandwidth counts what is read and what is written.
 """

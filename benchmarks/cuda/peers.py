@@ -37,7 +37,7 @@ def numpy_words() -> Any:
 
 
 class Peer:
-    """What all have in common. ``steps``: builders of whole steps, by name."""
+    """Base of all peers. ``steps``: builders of whole steps, by name."""
 
     name = ""
     modules: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class Peer:
         raise NotImplementedError
 
     def seconds(self, work: Callable[[], None]) -> float:
-        """How long the device takes for what ``work`` gives it."""
+        """Seconds that the device takes for what ``work`` gives it."""
         self.wait()
         start = time.perf_counter()
         work()

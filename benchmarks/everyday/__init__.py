@@ -76,7 +76,7 @@ def repeat(xp: Any, count: int, step: Callable[[Any, Any], Any], state: Any) -> 
 
 
 def counts(xp: Any, x: Any, length: int, weights: Any = None) -> Any:
-    """How often each number below ``length`` is in x; JAX does not compile it without that length."""
+    """Counts of each number below ``length`` is in x; JAX does not compile it without that length."""
     known = {"length" if xp.__name__ == "jax.numpy" else "minlength": length}
     return xp.bincount(x, weights=weights, **known)
 

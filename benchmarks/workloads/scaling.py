@@ -1,4 +1,4 @@
-"""How symc's own work grows with the graph: building, differentiating and optimizing a long chain.
+"""Growth of symc's own work with the graph: building, differentiating and optimizing a long chain.
 
 One call is one such compilation without native code, so the steady columns are optimization times and the time per
 step says whether they grow linearly.

@@ -121,7 +121,7 @@ class Cutter:
         self._open_inputs()
 
     def blocks(self, v: Value) -> Blocks:
-        """By which size each axis of a value is in blocks."""
+        """Size of the blocks of each axis of a value."""
         return tuple(n if (n := str(s)) in self.wanted else None for s in v.shape)
 
     def stages(self) -> list[Stage]:

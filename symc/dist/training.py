@@ -298,7 +298,7 @@ class DataParallel:
         return Fit(run["losses"])
 
     def _batches(self, data: Any, epoch: int, batch: int, seed: int) -> Iterator[tuple[Callable[[], list[Any]], int]]:
-        """This rank's rows of each batch, and how many rows the batch has."""
+        """Rows of each batch that this rank has, and how many rows the batch has."""
         rng = np.random.default_rng([seed, epoch])
         if callable(data) or isinstance(data, list) and data and isinstance(data[0], tuple | list):
             made: Iterable[Any] = data(epoch, rng) if callable(data) else data

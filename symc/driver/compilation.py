@@ -99,7 +99,7 @@ class Compilation:
 
     @property
     def plan(self) -> Plan | None:
-        """Of the function, or of what the prologue leaves of it."""
+        """Plan of the function, or of what the prologue leaves of it."""
         return self.planned.plan
 
     @property

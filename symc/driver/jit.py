@@ -154,7 +154,7 @@ class JitFunction(Specializing):
             self._watched[k] = [same.watch(gone) for same in identities(k)]
 
     def __reduce__(self) -> Any:
-        """By name where it has one; else by its function. It is traced again where it arrives."""
+        """Pickle by name where it has one; else by its function. It is traced again where it arrives."""
         fn: Any = self._fn
         if _named(fn) is self:
             if fn.__module__ != "__main__":

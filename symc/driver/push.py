@@ -242,7 +242,7 @@ def _serve(ready: queue.SimpleQueue[PushedCall]) -> None:
 
 
 def _finish() -> None:
-    """At the end of the process: wait for what was pushed (Ctrl-C ends that), and print the errors nobody has met."""
+    """Wait, at the end of the process, for what was pushed (Ctrl-C ends that), and print the errors nobody has met."""
     for p in list(_pending):
         p._finished.wait()
     for error in [p._error for p in _failed]:
@@ -251,7 +251,7 @@ def _finish() -> None:
 
 
 def _forked() -> None:
-    """In a child process, which has none of the threads: what was pushed before will not run here."""
+    """State of a child process, which has none of the threads: what was pushed before will not run here."""
     global _ready, _started
     _ready, _started = queue.SimpleQueue(), 0
     _workers.clear()

@@ -227,7 +227,7 @@ class _Choice:
         return self.chosen(args, kwargs).call(*args, **kwargs)
 
     def chosen(self, args: tuple, kwargs: Mapping[str, Any]) -> CallPath:
-        """By the shapes alone; the one for all sizes, which says why, for what has none."""
+        """Variant by the shapes alone; the one for all sizes, which says why, for what has none."""
         if "out" in kwargs and not own_out([s.name for s in self._arguments.slots], args):
             kwargs = {k: a for k, a in kwargs.items() if k != "out"}
         try:

@@ -147,7 +147,7 @@ class _Keys:
                 self.all(cells), self.of(fn.__dict__))
 
     def _object(self, item: Any, kind: type) -> tuple:
-        """By how it says that it is made again, as for a pickle: its class, and what it holds."""
+        """Key by how it says that it is made again, as for a pickle: its class, and what it holds."""
         if _is_plain(kind):
             held = item.__dict__
             return tuple(held), self.all(held.values()), self.of_class(kind)

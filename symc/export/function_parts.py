@@ -25,7 +25,7 @@ def is_negative(x: Value) -> Value:
 
 
 def expm1_parts(v: Value) -> Value:
-    """By what rounding made of exp(x), whose error cancels (W. Kahan)."""
+    """expm1 by what rounding made of exp(x), whose error cancels (W. Kahan)."""
     (x,) = v.operands
     e = exp(x)
     near = and_(gt(abs_(x), 0), lt(abs_(x), 1))

@@ -262,7 +262,7 @@ def _sup(g: Graph, v: Value) -> str:
 
 
 def _any(g: Graph, v: Value) -> str:
-    """By counting: of what is true, or, for all, of what is not."""
+    """Count of what is true, or, for all, of what is not."""
     (x,), axes, of_all = g.names(v), v.attrs["axes"], v.op is all_
     if not axes:
         return x

@@ -324,7 +324,7 @@ def _steps(entry: Entry) -> str:
 
 
 def _constants(entry: Entry) -> tuple[str, str]:
-    """Those that stand among the code, with the declarations of others, and the file of these."""
+    """Constants that stand among the code, with the declarations of others, and the file of these."""
     name = entry.interface.name
     short, long = "", ""
     for k, v in enumerate(entry.constants):

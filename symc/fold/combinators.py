@@ -34,7 +34,7 @@ class Combinator:
         return Pipe(other, self)
 
     def also(self, call: Any) -> Also:
-        """This, and for each value of it another call, such as a loss, in which ``fd.self_`` is the value."""
+        """Block of this, and for each value of it another call, such as a loss, in which ``fd.self_`` is the value."""
         return Also(self, call)
 
 
@@ -205,7 +205,7 @@ self_ = Self()
 
 
 class Map(_Of):
-    """Of each item of a sequence."""
+    """Results of a block for each item of a sequence."""
 
     def build(self, g: Any, x: Any) -> Any:
         return [self.inner[0].build(g, item) for item in x]
@@ -219,7 +219,7 @@ class AllOf(_Of):
 
 
 class Record(Combinator):
-    """Of each item of a dict or sequence its own, in a dict or a tuple: ``Record({"left": a, "right": b})``."""
+    """Results for each item of a dict or sequence, in a dict or a tuple: ``Record({"left": a, "right": b})``."""
 
     def __init__(self, inner: Mapping[Any, Any] | Sequence[Any]):
         self.inner = named_parts(inner)

@@ -111,7 +111,7 @@ class Compiled:
 
     @functools.cached_property
     def sparse(self) -> list[Value]:
-        """Those of which blocks look up rows, and nothing else."""
+        """Tables of which blocks look up rows, and nothing else."""
         found = [lookups_of(b) for b in self.blocks]
         dense = set().union(*[d for _, d in found]) if found else set()
         return [p for p in self.params if p not in dense and any(x.table is p for xs, _ in found for x in xs)]

@@ -122,7 +122,7 @@ def child_sum(state: Struct, x: Array, w: Tensor, u: Tensor, b: Tensor, name: st
 
 
 def dropout(x: Any, rate: float, key: Tensor) -> Tensor:
-    """In the body of a block: each element of ``x`` is 0 with probability ``rate``, else larger, to be the same on
+    """Dropout in a body: each element of ``x`` is 0 with probability ``rate``, else larger, to be the same on
     average; where nothing is trained ``x`` as it is. ``key``: that of a port of ``fd.Key``."""
     if not 0 <= rate < 1:
         raise InputError(f"the rate of dropout is from 0 up to below 1, not {rate!r}", where=[caller()])

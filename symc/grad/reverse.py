@@ -77,7 +77,7 @@ class _Sweep:
         self.arrived[v] = g if before is None else before + g
 
     def send_part(self, v: Value, index: int, g: Value) -> None:
-        """To result ``index`` of an op with several results."""
+        """Cotangent of result ``index`` of an op with several results."""
         parts = self.arrived.setdefault(v, [None] * len(v.type.items))
         parts[index] = g if parts[index] is None else parts[index] + g
 

@@ -17,7 +17,7 @@ from symc.ir.value import Value
 
 
 def extended_loops(values: Iterable[Value]) -> dict[Value, Value]:
-    """Of scans that others among ``values`` extend: the one that extends them furthest."""
+    """For each scan that others among ``values`` extend, the one that extends them furthest."""
     groups: dict[tuple, list[Value]] = {}
     for v in values:
         if v.op is scan:

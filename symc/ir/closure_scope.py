@@ -54,7 +54,7 @@ def substitute(values: Sequence[Value], mapping: dict[Value, Value]) -> list[Val
 
 
 def dependent(values: Iterable[Value], leaves: Iterable[Value]) -> set[Value]:
-    """Those of ``values`` (operands first) that are made of ``leaves``."""
+    """Members of ``values`` (operands first) that are made of ``leaves``."""
     out = set(leaves)
     for v in values:
         if any(o in out for o in v.operands):

@@ -55,7 +55,7 @@ def of_constant(v: Value, _: Given) -> Range:
 
 
 def of_cast(v: Value, given: Given) -> Range:
-    """To a dtype that holds every number of the operand's: a narrower one would wrap around."""
+    """Range of a cast to a dtype that holds every number of the operand's: a narrower one would wrap around."""
     source = v.operands[0].dtype
     if source.kind == "b":
         return 0, 1

@@ -1,4 +1,4 @@
-"""In which order the operands of an einsum are multiplied: pairs, so that the fewest multiplications are needed.
+"""Order in which the operands of an einsum are multiplied: pairs, so that the fewest multiplications are needed.
 
 Up to ``EXACT`` operands all orders are compared, by dynamic programming over sets of operands; beyond that, the pair is
 taken whose product shrinks what there is the most. Sizes that are not known count as their nominal number. A chain of

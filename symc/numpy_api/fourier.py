@@ -152,7 +152,7 @@ def _whole(half: Value, n: Size, axis: int, inverse: bool) -> Tensor:
 
 
 def _transform(a: Any, s: Any, axes: Any, norm: Any, inverse: bool, name: str) -> Tensor:
-    """Of complex numbers."""
+    """Transform of complex numbers."""
     t = _floats(a)
     s, axes = _sizes(t, s, axes, name)
     return _scaled(*_lines(t, s, axes, inverse, name), norm, inverse) if axes else as_tensor(a)

@@ -339,7 +339,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> T
 
 
 def _spectral_norm(t: Tensor, ord: Any, axes: Sequence[int], keepdims: bool) -> Tensor:
-    """Of the singular values the largest, the least, or the sum."""
+    """Largest, least, or sum of the singular values."""
     s = API["linalg.svdvals"](API["moveaxis"](t, axes, (-2, -1)))
     out = API["sum" if ord == "nuc" else "max" if ord == 2 else "min"](s, -1)
     return Tensor(expanded(out.value, axes)) if keepdims else out

@@ -61,7 +61,7 @@ def inverse_time(rate: float, decay: float, power: float = 1.0) -> Schedule:
 
 
 def linear(rate: float, steps: int, final: float = 0.0) -> Schedule:
-    """On a line from ``rate`` to ``final`` in ``steps`` steps."""
+    """Line from ``rate`` to ``final`` in ``steps`` steps."""
     _check("linear", steps=steps)
     return lambda step: rate + (final - rate) * xp.minimum(step / steps, 1)
 
@@ -79,7 +79,7 @@ def cosine_restarts(rate: float, period: int, final: float = 0.0) -> Schedule:
 
 
 def warmup(rate: float | Schedule, steps: int) -> Schedule:
-    """On a line from near 0 up to the rate in ``steps`` steps; a schedule begins after them."""
+    """Line from near 0 up to the rate in ``steps`` steps; a schedule begins after them."""
     _check("warmup", steps=steps)
     later = rate if callable(rate) else constant(rate)
     return lambda step: xp.minimum((step + 1) / steps, 1) * later(xp.maximum(step - steps, 0))

@@ -89,7 +89,7 @@ _FAR = 30.0
 
 
 def _middle(a: Value, b: Value, u: Value) -> Value:
-    """By the distribution function, for b that are not far in the left tail."""
+    """Numbers by the distribution function, for b that are not far in the left tail."""
     far = lt(b, -_FAR)
     a, b = where(far, like(a, -1), a), where(far, like(b, 1), b)
     low, high = 0.5 * erfc(a * -(0.5**0.5)), 0.5 * erfc(b * -(0.5**0.5))

@@ -45,7 +45,7 @@ def _packed(a: COO, format: str) -> Any:
 
 
 def converted(a: Any, format: str) -> Any:
-    """In another format: as COO in the same order, as CSR or CSC with sorted entries."""
+    """Matrix in another format: as COO in the same order, as CSR or CSC with sorted entries."""
     if format == "coo":
         row, col = a.coordinates()
         return COO(row, col, a.data, a.extent, a.single)

@@ -79,7 +79,7 @@ class SparseValue:
 
     @classmethod
     def __symc_filled__(cls, fields: dict[str, Any]) -> Any:
-        """Of tensors a sparse value, of arrays what SciPy has."""
+        """Sparse value of tensors; of arrays what SciPy has."""
         if isinstance(fields["data"], Tensor | Value):
             return cls._made({k: Tensor(v) if isinstance(v, Value) else v for k, v in fields.items()})
         import scipy.sparse
@@ -179,7 +179,7 @@ class SparseValue:
     # --- products -----------------------------------------------------------------------------------------------------
 
     def _times(self, data: Tensor, x: Tensor, transposed: bool) -> Tensor:
-        """This value, or its transpose, with ``data``, times a matrix."""
+        """Product of this value, or its transpose, with ``data``, times a matrix."""
         raise NotImplementedError
 
     def _product(self, x: Any, transposed: bool) -> Tensor:

@@ -23,7 +23,7 @@ from symc.tools.sampling import Sample, leaves_of, samples, sizes_of
 
 @dataclass
 class Errors:
-    """Of one form of an output: ulps of the results that are finite, and how many are lost; where it is worst."""
+    """Errors of one form of an output: ulps of finite results, how many are lost, and where it is worst."""
 
     ulps: list[float] = field(default_factory=list)
     lost: int = 0

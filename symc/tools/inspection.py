@@ -55,7 +55,7 @@ def planned(f: Any) -> Plan:
 
 
 def plan_text(f: Any) -> str:
-    """Of the prologue, if there is one, and the rest."""
+    """Plan of the prologue, if there is one, and the rest."""
     from symc.codegen.plan.text import print_plan
 
     main, prologue = planned(f), f._compilation.planned.prologue

@@ -44,7 +44,7 @@ class Partial:
 
 
 def parts(rows: Size, blocks: Size) -> Size:
-    """In how many parts rows are cut, where there are so many blocks of columns."""
+    """Number of parts in which rows are cut, where there are so many blocks of columns."""
     wanted = minimum(MOST_PARTS, floordiv(BLOCKS, maximum(1, blocks)))
     return maximum(1, minimum(wanted, ceildiv(rows, ROWS)))
 

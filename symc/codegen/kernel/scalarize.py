@@ -298,7 +298,7 @@ def rows_to_cache(now: Sequence[Value], later: Sequence[Value], same_index: Call
 
 
 def hosts(region: Region, results: Iterable[int]) -> list[int]:
-    """Those of the results whose rows may be used before they are made."""
+    """Results whose rows may be used before they are made."""
     taken = {r for _, r in region_pairs(region)}
     return [r for r in results if r not in taken]
 

@@ -25,7 +25,7 @@ class Helper:
 
     @cached_property
     def tree(self) -> ast.FunctionDef:
-        """Its text, which begins at its `def` and goes on while lines are indented."""
+        """Text of it, which begins at its `def` and goes on while lines are indented."""
         code = self.function.__code__
         lines = linecache.getlines(code.co_filename)
         first = last = next(k for k in range(code.co_firstlineno - 1, len(lines)) if lines[k].startswith("def "))

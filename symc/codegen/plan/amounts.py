@@ -29,7 +29,7 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Amount:
-    """Of one run of a step: bytes read and written, operations."""
+    """Bytes read and written and operations in one run of a step."""
 
     read: int = 0
     written: int = 0

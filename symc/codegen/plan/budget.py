@@ -41,7 +41,7 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Budget:
-    """At most ``max_bytes``, for calls in which every size name is at most the number in ``sizes``."""
+    """Limit of ``max_bytes``, for calls in which every size name is at most the number in ``sizes``."""
 
     max_bytes: int
     sizes: Mapping[str, int] = field(default_factory=dict)

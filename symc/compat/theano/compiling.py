@@ -80,7 +80,7 @@ class DebugMode(Mode):
 
 
 class MonitorMode(Mode):
-    """Not to be had here: there are no thunks to look at. ``f.trace`` and mode "nan_guard" see what it saw."""
+    """Absent mode: there are no thunks to look at. ``f.trace`` and mode "nan_guard" see what it saw."""
 
     def __init__(self, *args: Any, **options: Any):
         raise NotImplementedError("MonitorMode: f.trace(*args) gives every named intermediate, mode='NanGuardMode' "

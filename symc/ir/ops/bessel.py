@@ -22,7 +22,7 @@ _BEFORE = all_ops()
 
 
 def _by_neighbours(name: str, before: float, after: float) -> Partial:
-    """Of functions of an order, by those of the orders before and after."""
+    """Partial of functions of an order, by those of the orders before and after."""
     return lambda out, v, x: before * f(name, v - 1, x) + after * f(name, v + 1, x)
 
 
@@ -37,7 +37,7 @@ def _spherical(name: str, before: int, after: int) -> Partial:
 
 
 def _first(name: str, second: str, plus: float) -> Partial:
-    """Of a function of order 1 by those of orders 0 and 2: half their difference, or plus their sum."""
+    """Partial of a function of order 1 by those of orders 0 and 2: half their difference, or plus their sum."""
     zero, two = name[0] + "0" + name[2:], second
     return lambda out, x: 0.5 * (f(zero, x) + plus * f(two, like(x, 2), x))
 

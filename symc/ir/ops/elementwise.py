@@ -57,7 +57,7 @@ def check_numbers(name: str, given: Mapping[str, Any], like: Mapping[str, Any]) 
 
 
 def check_arity(name: str, types: Sequence[TensorType], arity: int) -> None:
-    """There must be ``arity`` operands."""
+    """Raise unless there are ``arity`` operands."""
     if len(types) != arity:
         raise TypeError(f"{name} takes {arity} operand{'s' * (arity != 1)}, not {len(types)}")
 

@@ -102,7 +102,7 @@ special("elliprj", "x y z p", "Carlson's symmetric elliptic integral of the thir
 
 
 def _agm_partial(out: Value, a: Value, b: Value) -> Value:
-    """Of pi/4 (a + b) / ellipk(r²), r = (a - b) / (a + b), by a (DLMF 19.8.6)."""
+    """Partial of pi/4 (a + b) / ellipk(r²), r = (a - b) / (a + b), by a (DLMF 19.8.6)."""
     s = a + b
     r = (a - b) / s
     k = f("ellipk", r * r)
@@ -188,7 +188,7 @@ def _log_difference(u: Value) -> Value:
 
 
 def _kolmogorov_partial(out: Value, y: Value) -> Value:
-    """By either series of the distribution, each where it converges fast (DLMF 20.2.3 and 20.7.32)."""
+    """Density by either series of the distribution, each where it converges fast (DLMF 20.2.3 and 20.7.32)."""
     large = gt(y, 1)
     far, near = where(large, y, like(y, 1)), where(large, like(y, 1), y)
     tail, head = like(y, 0), like(y, 0)
@@ -242,7 +242,7 @@ special("inv_boxcox1p", "y lmbda", "The inverse of boxcox1p in x.", lambda out, 
 
 
 def _noncentral_density(x: Value, df: Value, nc: Value) -> Value:
-    """Of the noncentral chi square distribution, by ive (DLMF 10.25.2)."""
+    """Density of the noncentral chi square distribution, by ive (DLMF 10.25.2)."""
     root, centre = sqrt(x), sqrt(nc)
     scale = exp((root - centre) * (root - centre) * -0.5 + (df * 0.25 - 0.5) * log(x / nc))
     return 0.5 * scale * f("ive", df * 0.5 - 1, root * centre)

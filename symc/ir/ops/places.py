@@ -49,7 +49,7 @@ def _by_scatter(v: Value) -> Value:
 
 
 def _batch(v: Value, operands: Sequence[Value], flags: Sequence[bool], n: Size) -> Value:
-    """Of all masks in a row: each holds at equally many places."""
+    """Places of all masks in a row: each holds at equally many places."""
     (mask,), (count,), (length,) = operands, v.shape, v.operands[0].shape
     every = reshape(places(reshape(mask, shape=(n * length,)), size=n * count), shape=(n, count))
     return mod(every, broadcast(length_of(value=length), axes=(), shape=(n, count)))

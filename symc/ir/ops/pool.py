@@ -188,7 +188,7 @@ def _take_reference(x, index, **steps):
 
 
 def _batch(v: Value, operands, flags, n) -> Value:
-    """There may be any number of axes in front."""
+    """Batching: any number of axes may be in front."""
     from symc.ir.ops.batching import spread
 
     return v.op(*[spread(o, f, n) for o, f in zip(operands, flags, strict=True)], **dict(v.attrs.items()))

@@ -101,7 +101,7 @@ def reduction(name: str, kinds: str, reference: Callable, lowering: Lowering, de
 
 
 def _some(v: Value):
-    """There is something to reduce."""
+    """Requirement that there is something to reduce."""
     return [(product(v.operands[0].shape[a] for a in v.attrs["axes"]) - 1, 1)]
 
 

@@ -75,7 +75,7 @@ def _triangular_infer(a: TensorType, b: TensorType, lower: bool, trans: str, uni
 
 
 def _solved(a: np.ndarray, b: np.ndarray, *, lower: bool, trans: str = "n", unit: bool = False) -> np.ndarray:
-    """By BLAS, which uses no threads for small matrices; LAPACK's trtrs does, and waits for them."""
+    """Solution by BLAS, which uses no threads for small matrices; LAPACK's trtrs does, and waits for them."""
     from scipy.linalg import get_blas_funcs
 
     (trsm,) = get_blas_funcs(("trsm",), (a, b))

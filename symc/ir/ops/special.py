@@ -165,7 +165,7 @@ def _rgamma_partial(out: Value, x: Value) -> Value:
 
 
 def _over(out: Value, *differences: Value) -> Value:
-    """Of a product of gamma functions by one of its arguments: itself times digammas."""
+    """Partial of a product of gamma functions by one of its arguments: itself times digammas."""
     return out * (differences[0] - differences[1])
 
 

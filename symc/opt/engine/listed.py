@@ -65,7 +65,7 @@ class Listed(Rule):
         return self.apply(v, context)
 
     def take(self, make: Make) -> Rule:
-        """Its module has been imported."""
+        """Take what makes it: its module has been imported."""
         self.__dict__["_make"] = make
         return self
 

@@ -67,7 +67,7 @@ class Index:
         return found
 
     def fitting(self, v: Value, tried: frozenset[str]) -> list[Rule]:
-        """Those of them that find right below ``v`` what they need."""
+        """Rules that find right below ``v`` what they need."""
         rules = self.of(v, tried)
         if not rules:
             return rules

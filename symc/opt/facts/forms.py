@@ -110,7 +110,7 @@ def _combined(name: str, x: Steps, y: Steps) -> Steps | None:
 
 
 def unit_axes(v: Value) -> dict[int, int] | None:
-    """Of a reshape that only inserts or drops axes of size 1: the axis that each wide axis of the operand becomes."""
+    """For a reshape that only inserts or drops axes of size 1, the axis that each wide axis of the operand becomes."""
     source, target = v.operands[0].shape, v.shape
     from_, to = ([a for a, s in enumerate(shape) if s != 1] for shape in (source, target))
     if [source[a] for a in from_] != [target[a] for a in to]:

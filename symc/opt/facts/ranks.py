@@ -36,7 +36,7 @@ class Varying:
         self._report, self._results = report, dict[tuple[Region, Flags], Flags]()
 
     def results(self, region: Region, params: Flags) -> Flags:
-        """Of a region whose params vary as ``params`` says."""
+        """Flags of a region whose params vary as ``params`` says."""
         key = region, params
         if key not in self._results:
             found = self.values(region, params)
@@ -44,7 +44,7 @@ class Varying:
         return self._results[key]
 
     def values(self, region: Region, params: Flags) -> dict[Value, Flags]:
-        """Of all values in a region: one flag each, or one for each of several results."""
+        """Flags of all values in a region: one each, or one for each of several results."""
         found: dict[Value, Flags] = {}
         for v in region.values:
             found[v] = self._value(v, params, [found[o] for o in v.operands])

@@ -97,7 +97,7 @@ class Edit:
             merge_inside(self.inside, {region: lines})
 
     def record(self, old: Value, new: Value, lines: Iterable[Locs] = ()) -> None:
-        """This pass made ``new`` of ``old``."""
+        """Record that this pass made ``new`` of ``old``."""
         self.provenance.fired(self.name, self.name, old, new, self.hints.get(old, NOWHERE).union(*lines))
 
 

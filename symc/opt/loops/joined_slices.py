@@ -48,7 +48,7 @@ def join_stacks(provenance: Provenance, f: Function) -> Function:
 
 
 def _stacked_pieces(loop: Loop) -> dict[Value, tuple[Value, Place]]:
-    """Of each stack that is a piece: of what, and where it lies there. At least half of the whole is stacked."""
+    """For each stack that is a piece, of what, and where it lies there. At least half of the whole is stacked."""
     stacks = set(loop.stacks.values())
     found: dict[Value, dict[Value, Place]] = {}
     for v in postorder(loop.roots()):

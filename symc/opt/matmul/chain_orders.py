@@ -1,4 +1,4 @@
-"""In which order a chain of matrices takes the fewest multiplications, where sizes need not be numbers.
+"""Order in which a chain of matrices takes the fewest multiplications, where sizes need not be numbers.
 
 Dynamic programming over the parts of a chain, as for numbers, but a part may have several best orders: costs are
 polynomials, and of two orders one is dropped if it is dearer for all sizes.
@@ -83,7 +83,7 @@ def never_much_dearer(a: Size, b: Size, slack: int = SLACK) -> bool:
 
 
 def _worth_having(orders: list[Order]) -> list[Order]:
-    """Of several orders those that are much cheaper than the others at some sizes."""
+    """Orders that are much cheaper than the others at some sizes."""
     unknown = sorted({n for o in orders for n in names(o.cost)})
     kept = orders[:1]
     for o in orders[1:]:

@@ -81,7 +81,7 @@ class Scene:
         return any(self.alike[key].issuperset(parts) for key in self.keys.get((user, v), ()))
 
     def note_products(self, keys: Mapping[tuple[Value, Value], Sequence[tuple]]) -> None:
-        """By product and part: what is equal for products that can be one."""
+        """Keys by product and part: what is equal for products that can be one."""
         self.keys = keys
         for (_, part), own in keys.items():
             for key in own:

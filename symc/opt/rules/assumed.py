@@ -332,7 +332,7 @@ def power_of_power(v: Value, context) -> Value | None:
 
 
 def _one_side(f: Fact) -> int:
-    """On which side of 1 nonnegative numbers are: -1 below, 1 above, 0 not known."""
+    """Side of 1 on which nonnegative numbers are: -1 below, 1 above, 0 not known."""
     if not f.nonnegative:
         return 0
     return -1 if at_most(f.high, 1) else 1 if at_least(f.low, 1) else 0

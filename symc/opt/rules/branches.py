@@ -32,7 +32,7 @@ def _choice(which: Value, *operands: Value) -> Value:
 
 
 def _nested(c: Value, x: Value) -> Value:
-    """In both branches, a choice by what chose them."""
+    """Choice, in both branches, by what chose them."""
     inner = _choice(param(1, BOOL), param(0, x.type))
     return cond(c, x, c, regions=[Region([x.type, BOOL], [exp(inner)]), Region([x.type, BOOL], [inner])])
 

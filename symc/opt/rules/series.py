@@ -28,7 +28,7 @@ def _of_expm1(x: Value) -> Value:
 
 
 def _of_log1p(x: Value) -> Value:
-    """By the series of atanh(x / (2 + x)), which has fewer terms."""
+    """Logarithm by the series of atanh(x / (2 + x)), which has fewer terms."""
     r = 1 / (x + 2)
     s = x * r
     return (_polynomial(s * s, [2 / (2 * k + 3) for k in range(12)]) * (s * r) - 1) * r

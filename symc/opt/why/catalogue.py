@@ -105,7 +105,7 @@ def condition_of(r: Rule) -> str:
 
 
 def before_and_after(r: Rule) -> list[tuple[str, str]]:
-    """Its examples as text: the left side, and what the rule alone makes of it."""
+    """Examples of it as text: the left side, and what the rule alone makes of it."""
     canonical = [q for q in all_rules("canonicalize") if OPT_IN not in q.tags]
     out = []
     for example in r.examples():

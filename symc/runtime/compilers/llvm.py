@@ -47,7 +47,7 @@ def _llvmlite() -> Any:
 
 @functools.cache
 def target_machine(level: int = 3) -> Any:
-    """This processor. ``level``: how much is done for code to be fast, up to 3."""
+    """LLVM's machine for this processor. ``level``: how much is done for code to be fast, up to 3."""
     binding = llvm()
     how: dict[str, Any] = dict(reloc="pic", codemodel="small") if JITLINK else dict(jit=True)
     return binding.Target.from_default_triple().create_target_machine(

@@ -77,7 +77,7 @@ class Calls:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Those of the run."""
+        """Sizes of the run."""
         return {name: self.words[slot] for name, slot in self.names.items()}
 
     def begin(self, owner: Any) -> None:

@@ -240,7 +240,7 @@ class Entry:
         return self._native.builtin((block, slow, fill, self))
 
     def know(self, versions: Sequence[int] | None) -> None:
-        """Of which versions of ``reads`` the arrays are that are computed of them; None: of none that will be met. It
+        """Set the versions of ``reads`` that the arrays computed of them are of; None: of none that will be met. It
         is called with their locks held."""
         if versions is not self._versions:
             first = len(self._block) - 2 * int(self._block[Block.READS])

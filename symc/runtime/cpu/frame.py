@@ -42,7 +42,7 @@ class Frame:
 
     @property
     def address(self) -> int:
-        """Of the code."""
+        """Address of the code."""
         return self._executable.address
 
     def grow(self) -> None:

@@ -193,7 +193,7 @@ class _Product:
             self.own("mirror", slots["c"], self.count(self.n))
 
     def _gemm(self, alpha: int, beta: float) -> None:
-        """By the routine for matrices, or those for vectors."""
+        """Call of the routine for matrices, or those for vectors."""
         form, vector = self.form, partial(blas.gemv, self.dtype)
         self.code.limit_blas(self.m * self.n * self.k)
         self.lowering.choose(
@@ -212,7 +212,7 @@ class _Product:
         self.code.place(end)
 
     def _whole(self, routine: blas.Routine, alpha: int, beta: float) -> None:
-        """By one thread."""
+        """Product by one thread."""
         with self._each() as slots:
             self.call(routine, {**slots, "alpha": alpha, "beta": self.slot(beta)})
 

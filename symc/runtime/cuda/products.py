@@ -180,14 +180,14 @@ def forms_of(v: Value) -> tuple[Form, ...]:
 
 
 def scaling(v: Value) -> Region:
-    """Of c, and beta if that is an operand: ``beta * c``."""
+    """Epilogue of c, and beta if that is an operand: ``beta * c``."""
     types = {name: x.type for name, x in parts(v).items() if name in ("c", "beta")}
     given = {name: param(i, t) for i, (name, t) in enumerate(types.items())}
     return Region(types.values(), [scale(given["c"], v.attrs["beta"], given.get("beta"))])
 
 
 def combining(v: Value) -> Region:
-    """Of the product and the operands after the first two: ``alpha * product + beta * c``."""
+    """Epilogue of the product and the operands after the first two: ``alpha * product + beta * c``."""
     types = {"product": v.type, **{name: x.type for name, x in parts(v).items() if name not in "ab"}}
     given = {name: param(i, t) for i, (name, t) in enumerate(types.items())}
     return Region(types.values(), [combine(v, given.pop("product"), given)])

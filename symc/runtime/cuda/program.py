@@ -239,7 +239,7 @@ class CudaProgram:
             return frame, self._used(frame, arrays, None)
 
     def results(self, frame: Frame, used: Sequence[DeviceArray], end: int | None = None) -> list[DeviceArray]:
-        """Of all arrays of a call those that it returns."""
+        """Arrays of a call that it returns."""
         return [self._result(used[k], shape) for k, shape in frame.lowered.returned[:end]]
 
     def timer(self, sizes: Sizes) -> TimedFrame:

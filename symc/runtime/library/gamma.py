@@ -93,7 +93,7 @@ def lgamma_below32(x):
 
 @rarely
 def digamma_below64(x):
-    """By reflection: digamma(1 - x) - pi / tan(pi x)."""
+    """Reflection: digamma(1 - x) - pi / tan(pi x)."""
     if x == 0.0 or floor(x) == x:
         return -copysign(INF, x) if x == 0.0 else NAN
     r = x - floor(x + 0.5)

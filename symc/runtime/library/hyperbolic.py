@@ -147,7 +147,7 @@ def _acosh32(x):
 
 @inlined
 def _atanh64(x):
-    """Of (1 + a) / (1 - a) = 2**k * m, where k is read off their bits and m is between 2/3 and 3/2. Up to 1/2 the terms
+    """log(r), r = (1 + a) / (1 - a) = 2**k * m: k is read off the bits, m is between 2/3 and 3/2. Up to 1/2 the terms
     of (m - 1) / (m + 1) are rounded once; above, 1 - a is exact."""
     a = abs(x)
     k = ((bits64(1.0 + a) - bits64(1.0 - a)) + 0x0008000000000000) >> 52

@@ -101,7 +101,7 @@ def _pow64(x, y):
 
 @inlined
 def _pow32(x, y):
-    """By the logarithm to base 2 in two floats. The edges are those of ``_pow64``."""
+    """x**y by the logarithm to base 2 in two floats. The edges are those of ``_pow64``."""
     size = abs(x)
     b = i32(bits32(size) + (0x3F800000 - 0x3F3504F3))
     m = float32_of(i32((b & 0x007FFFFF) + 0x3F3504F3))

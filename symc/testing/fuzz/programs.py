@@ -184,7 +184,7 @@ def as_promised(a: np.ndarray, promise: dict[str, Any]) -> np.ndarray:
 
 
 def _symmetric(x: np.ndarray, conjugate: bool) -> np.ndarray:
-    """To the last bit: rules believe it, and what rounding leaves of a product is more than a judge forgives."""
+    """Symmetric to the last bit: rules believe it, and rounding of a product leaves more than a judge forgives."""
     if x.shape[-1] != x.shape[-2]:
         return x
     other = np.swapaxes(x, -1, -2)

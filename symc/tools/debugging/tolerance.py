@@ -167,7 +167,7 @@ class Oracle:
         return np.where(np.isfinite(allowed), allowed, 0.0), promised
 
     def _move(self, runs: int) -> None:
-        """So many runs with moved numbers; no results where an op refuses those."""
+        """Runs with moved numbers; no results where an op refuses those."""
         while len(self._runs) < runs:
             try:
                 self._runs.append(moved(self.function, self.arrays, len(self._runs), self._decisions))

@@ -38,7 +38,7 @@ class Node(Shown):
         return node
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Node]]:
-        """This and all below with their depths, the slowest first."""
+        """Lines of this and all below with their depths, the slowest first."""
         yield depth, self
         for c in sorted(self.children.values(), key=lambda c: -c.total):
             yield from c.walk(depth + 1)

@@ -79,7 +79,7 @@ def results_of_body(body: Region, given: tuple[Fact, ...], facts: Facts) -> tupl
 
 
 def facts_of_control(v: Value, facts: Facts) -> Fact | tuple[Fact, ...]:
-    """Of the results of a loop or branch."""
+    """Facts of the results of a loop or branch."""
     given = params_of(v, facts)
     results = [results_of_body(r, g, facts) for r, g in zip(v.regions, given, strict=True)]
     if v.op.name == "cond":

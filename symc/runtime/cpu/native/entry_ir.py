@@ -192,7 +192,7 @@ class _Entry(Arguments):
         self.each(self.states, watched)
 
     def let_go(self) -> None:
-        """Of what ``take`` took."""
+        """Let go of what ``take`` took."""
         b = self.b
         self.give_back()
         held, own = self.load(self.state, 0), self.load(self.state, 1)
