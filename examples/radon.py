@@ -35,7 +35,7 @@ def data(seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def log_density(free: T, houses: dict[str, T]) -> T:
-    """Log density of the parameters without constraints, up to a constant: mean, floor, logs of spread and noise, the counties."""
+    """Log density, up to a constant, of free parameters: mean, floor, logs of spread and noise, the counties."""
     spread, noise = (transforms.positive.forward(free[i]) for i in (2, 3))
     level = free[0] + spread * free[4:]
     prior = sc.sum(norm.logpdf(free[:2], 0, 10)) + halfcauchy.logpdf(spread, 0, 5) + halfcauchy.logpdf(noise, 0, 5)
