@@ -21,7 +21,7 @@ NILE = [
 
 
 def negative_log_likelihood(flow: sc.Tensor, noise: sc.Tensor, change: sc.Tensor) -> tuple[sc.Tensor, sc.Tensor]:
-    """Negative log likelihood of both variances, of measurement and yearly change; the filtered levels. Starts at the first year."""
+    """Negative log likelihood of both variances, of measurement and yearly change; the filtered levels. Starts at the first."""
 
     def year(state, y):
         level, variance = state
