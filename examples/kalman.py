@@ -21,7 +21,7 @@ NILE = [
 
 
 def negative_log_likelihood(flow: sc.Tensor, noise: sc.Tensor, change: sc.Tensor) -> tuple[sc.Tensor, sc.Tensor]:
-    """Negative log likelihood of both variances, of measurement and yearly change; the filtered levels. Starts at the first."""
+    """Negative log likelihood of both variances, and the filtered levels. Starts at the first year."""
 
     def year(state, y):
         level, variance = state
