@@ -10,7 +10,7 @@ from symc.ir.ops.compare import eq, gt
 from symc.ir.ops.control import scan
 from symc.ir.ops.cumulative import linrec
 from symc.ir.ops.elementwise import like
-from symc.ir.ops.index import gather
+from symc.ir.ops.index import gather, spread_over_rest
 from symc.ir.ops.leaf import iota, scalar, size
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.logic import and_, or_, where
@@ -80,11 +80,6 @@ def _times(a: Value, x: Value) -> Value:
     return dot(a, x, contract=((a.ndim - 1,), (x.ndim - 1,)), batch=(batch, batch))
 
 
-def _everywhere(d: Value, x: Value) -> Value:
-    """One number for each matrix or vector, in all of its elements."""
-    return broadcast(d, axes=tuple(range(d.ndim)), shape=x.shape)
-
-
 def _loop(n, carries: list[Value], captured: list[Value], body: Callable[..., list[Value]], reverse=False) -> Value:
     """A scan over 0, ..., n - 1. ``body(k, carries, captured)`` gives new carries."""
     count = TensorType("i64", ())
@@ -103,8 +98,8 @@ def cholesky(v: Value) -> Value:
     def column(k, carries, captured):
         (l,), (a,) = carries, captured
         c = _row(a, k, -1) - _times(l, _row(l, k, -2))
-        d = sqrt(_row(c, k, -1))
-        c = where(_at(c, k, -1), _everywhere(d, c), where(_below_row(c, k, -1), c / _everywhere(d, c), like(c, 0)))
+        d = spread_over_rest(sqrt(_row(c, k, -1)), c)
+        c = where(_at(c, k, -1), d, where(_below_row(c, k, -1), c / d, like(c, 0)))
         return [where(_at(l, k, -1), by_row(c, l.shape), l)]
 
     return _loop(a.shape[-1], [like(a, 0)], [a], column)
@@ -122,14 +117,14 @@ def lu_factor(v: Value) -> list[Value]:
         c = _row(lu, k, -1)
         late = or_(_below_row(c, k, -1), _at(c, k, -1))
         pivot = argmax(where(late, abs_(c), like(c, -1)), axes=(c.ndim - 1,))
-        here, there = _at(c, k, -1), eq(iota(shape=c.shape, axis=c.ndim - 1, dtype=I64), _everywhere(pivot, c))
+        here, there = _at(c, k, -1), eq(iota(shape=c.shape, axis=c.ndim - 1, dtype=I64), spread_over_rest(pivot, c))
         own = iota(shape=c.shape, axis=c.ndim - 1, dtype=I64)
-        order = where(here, _everywhere(pivot, c), where(there, broadcast(k, axes=(), shape=c.shape), own))
+        order = where(here, spread_over_rest(pivot, c), where(there, broadcast(k, axes=(), shape=c.shape), own))
         lu, perm = permuted(lu, order), permuted(perm, order)
         row, c = _row(lu, k, -2), _row(lu, k, -1)
         d = _row(row, k, -1)
         below = _below_row(c, k, -1)
-        factor = where(below, c / _everywhere(where(eq(d, 0), like(d, 1), d), c), like(c, 0))
+        factor = where(below, c / spread_over_rest(where(eq(d, 0), like(d, 1), d), c), like(c, 0))
         right = where(_below_row(row, k, -1), row, like(row, 0))
         lu = lu - by_row(factor, lu.shape) * by_column(right, lu.shape)
         return [where(and_(_at(lu, k, -1), _below_row(lu, k, -2)), by_row(factor, lu.shape), lu), perm]
@@ -152,7 +147,7 @@ def solve_triangular_parts(v: Value) -> Value:
         batch = tuple(range(r.ndim - 1))
         new = _row(b, k, -2) - dot(r, x, contract=((r.ndim - 1,), (r.ndim - 1,)), batch=(batch, batch))
         if not unit:
-            new = new / _everywhere(_row(r, k, -1), new)
+            new = new / spread_over_rest(_row(r, k, -1), new)
         return [where(_at(x, k, -2), by_column(new, x.shape), x)]
 
     return _loop(a.shape[-1], [like(b, 0)], [a, b], row, reverse=not lower)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from symc.ir.attrs import Array
-from symc.ir.op import splat
+from symc.ir.op import lookup, splat
 from symc.ir.ops.arithmetic import abs_, div, mul, neg
 from symc.ir.ops.cast import cast
 from symc.ir.ops.math import sqrt
@@ -20,7 +20,8 @@ from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite, rule
-from symc.opt.engine.pattern import example, is_number, leaves
+from symc.opt.engine.examples import example, leaves
+from symc.opt.engine.pattern import is_number
 from symc.opt.engine.rule import Context
 from symc.opt.facts.fact import Fact
 
@@ -255,7 +256,8 @@ def over_power_of_two(v: Value) -> Value | None:
     exact=True,
     equation="f(f(x)) -> x",
     trait="involution",
-    examples=lambda: [example(lambda c: make(_op("not"), (make(_op("not"), (c,)),)), leaves(1, {0: "bool"}, (3,)))],
+    examples=lambda: [example(lambda c: make(lookup("not"), (make(lookup("not"), (c,)),)),
+                              leaves(1, {0: "bool"}, (3,)))],
 )
 def involution(v: Value) -> Value | None:
     """An op that undoes itself, twice, is nothing."""
@@ -268,19 +270,13 @@ def involution(v: Value) -> Value | None:
     exact=True,
     equation="f(x, x) -> x",
     trait="idempotent",
-    examples=lambda: [example(lambda x, y: make(_op("maximum"), (x, x)), _two())],
+    examples=lambda: [example(lambda x, y: make(lookup("maximum"), (x, x)), _two())],
 )
 def idempotent(v: Value) -> Value | None:
     """maximum(x, x), x & x and the like are x."""
     if "idempotent" in v.op.traits and len(v.operands) == 2 and v.operands[0] is v.operands[1]:
         return v.operands[0]
     return None
-
-
-def _op(name: str):
-    from symc.ir.op import lookup
-
-    return lookup(name)
 
 
 # --- powers -----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from symc.ir.ops.leaf import get
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import leaves
+from symc.opt.engine.examples import leaves
 
 #: Names of ops that code generation computes as one scalar intrinsic, which is faster and as accurate.
 INTRINSIC = "intrinsic"

@@ -17,7 +17,7 @@ from symc.ir.reference import run_values
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import example, leaves
+from symc.opt.engine.examples import example, leaves
 
 #: Constants up to this many bytes may be made from nothing.
 SMALL = 1024

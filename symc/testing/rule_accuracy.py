@@ -11,7 +11,7 @@ import numpy as np
 from symc.errors import SymcError
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
-from symc.opt.engine.pattern import leaves as new_leaves
+from symc.opt.engine.examples import leaves as new_leaves
 from symc.opt.engine.provenance import expression
 from symc.opt.engine.rule import Rule
 from symc.testing.promises import kept

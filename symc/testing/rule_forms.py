@@ -130,7 +130,7 @@ def variants(r: Rule, v: Value) -> Iterator[tuple[str, Value]]:
 
 def in_claimed_dtypes(r: Rule) -> Iterator[tuple[str, str, Value | None]]:
     """Kind, dtype and left side of a rule stated as an equation; None where the ops are not for the dtype."""
-    from symc.opt.engine.pattern import leaves
+    from symc.opt.engine.examples import leaves
 
     if r.build is None:
         return
@@ -252,7 +252,7 @@ def unclaimed(r: Rule) -> Iterator[tuple[str, Value]]:
 
     NumPy's functions convert what they are not for: their left side is then one of the dtype that they convert to.
     """
-    from symc.opt.engine.pattern import leaves
+    from symc.opt.engine.examples import leaves
 
     if r.build is None or r.pattern is None:
         return

@@ -33,7 +33,7 @@ from symc.opt import (
     why_not,
 )
 from symc.opt.engine.declare import default_dtype, reject_loops
-from symc.opt.engine.pattern import variables_of_rule
+from symc.opt.engine.examples import variables_of_rule
 from symc.opt.why.catalogue import TITLES, before_and_after
 from symc.testing import check_rule
 from symc.testing.rule_uses import as_function

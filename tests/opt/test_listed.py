@@ -17,8 +17,9 @@ from symc.ir.parse import parse_module
 from symc.opt import all_passes
 from symc.opt.engine import listed
 from symc.opt.engine.declare import _canonical, default_dtype
+from symc.opt.engine.examples import variables_of_rule
 from symc.opt.engine.passes import words_of
-from symc.opt.engine.pattern import compile_pattern, variables_of_rule
+from symc.opt.engine.pattern import compile_pattern
 from symc.opt.engine.pipelines import DEFAULT
 from symc.testing.filecheck import cases
 

@@ -97,17 +97,17 @@ def flops(v: Value, sizes: Sizes) -> int:
     each = 4 if "c" in kinds else 1
     if v.op.facts.cubes:
         n = evaluate(v.operands[0].shape[-1], sizes)
-        return each * int(v.op.facts.cubes * n * n * _elements(v.operands[0], sizes) / max(n, 1))
+        return each * int(v.op.facts.cubes * n * n * elements(v.operands[0], sizes) / max(n, 1))
     if "elementwise" in v.op.traits:
-        return each * _weight(v.op) * _elements(v, sizes)
-    return each * _elements(v.operands[0], sizes) if "reduction" in v.op.traits else 0
+        return each * _weight(v.op) * elements(v, sizes)
+    return each * elements(v.operands[0], sizes) if "reduction" in v.op.traits else 0
 
 
 def _of_product(v: Value, sizes: Sizes) -> int:
     inner = 1
     for axis in v.attrs["contract"][0]:
         inner *= evaluate(v.operands[0].shape[axis], sizes)
-    return (8 if v.dtype.kind == "c" else 2) * inner * _elements(v, sizes)
+    return (8 if v.dtype.kind == "c" else 2) * inner * elements(v, sizes)
 
 
 def _weight(op: Op) -> int:
@@ -119,7 +119,8 @@ def _inside(region: Region) -> Iterable[Value]:
     return postorder(region.results)
 
 
-def _elements(v: Value, sizes: Sizes) -> int:
+def elements(v: Value, sizes: Sizes) -> int:
+    """Elements of the largest result."""
     return max(evaluate(t.size, sizes) for t in v.types)
 
 

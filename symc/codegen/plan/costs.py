@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from symc.codegen.plan.amounts import elements
 from symc.codegen.plan.gemm import is_product
 from symc.ir.dim import evaluate
 from symc.ir.op import Op
@@ -32,17 +33,13 @@ def work(v: Value, sizes: Sizes) -> float:
         inner = 1
         for axis in v.attrs["contract"][0]:
             inner *= evaluate(v.operands[0].shape[axis], sizes)
-        return MULTIPLY * inner * _elements(v, sizes)
+        return MULTIPLY * inner * elements(v, sizes)
     if v.regions:
         inside = sum(work(x, sizes) for r in v.regions for x in postorder(r.results))
         return inside * (evaluate(v.attrs["length"], sizes) if v.op.name == "scan" else 1)
     if not v.operands or "movement" in v.op.traits or v.op.name == "get":
         return 0.0
-    return of_element(v.op) * max(_elements(x, sizes) for x in (*v.operands, v))
-
-
-def _elements(v: Value, sizes: Sizes) -> int:
-    return max(evaluate(t.size, sizes) for t in v.types)
+    return of_element(v.op) * max(elements(x, sizes) for x in (*v.operands, v))
 
 
 def _bytes(v: Value, sizes: Sizes) -> int:

@@ -59,7 +59,8 @@ def _infer(*types: TensorType, name: str, rule: str, opaque: bool, batch: tuple,
     return results_type([r.type for r in body.results])
 
 
-def _reference(*arrays: np.ndarray, name: str, rule: str, opaque: bool, batch: tuple, regions: Sequence[Any]) -> Any:
+def one_or_several(*arrays: np.ndarray, regions: Sequence[Any], **_: Any) -> Any:
+    """What the region gives: an array, or a tuple of several."""
     results = [np.array(r) for r in regions[0](*arrays)]
     return results[0] if len(results) == 1 else tuple(results)
 
@@ -90,7 +91,7 @@ def _vjp(g: Any, v: Value) -> Any:
 call = register(Op(
     "call",
     _infer,
-    _reference,
+    one_or_several,
     Custom(_jvp, _vjp),  # symc.grad puts them into the facts: they differentiate graphs
     Extern("call"),
     frozenset({"inline"}),

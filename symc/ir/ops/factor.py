@@ -7,7 +7,7 @@ Walter and Lehmann (2010) for LU and QR. They are products and triangular solves
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -67,7 +67,8 @@ def divided(b: Value, t: Value, *, lower: bool, trans: str = "n", unit: bool = F
 # --- Cholesky ---------------------------------------------------------------------------------------------------------
 
 
-def _square(name: str):
+def square(name: str) -> Callable[[TensorType], TensorType]:
+    """Type of a result like the operand: square matrices."""
     def infer(t: TensorType) -> TensorType:
         check_square(name, t)
         return t
@@ -102,7 +103,7 @@ def _cholesky_samples() -> Iterator[Sample]:
 
 
 cholesky = register(Op(
-    "cholesky", _square("cholesky"), _cholesky_reference, Custom(_cholesky_jvp, _cholesky_vjp), Extern("cholesky"),
+    "cholesky", square("cholesky"), _cholesky_reference, Custom(_cholesky_jvp, _cholesky_vjp), Extern("cholesky"),
     frozenset({"factorization"}), _cholesky_samples,
     "The lower triangular L, with a positive diagonal, of the hermitian matrix L @ L^H whose lower triangle is read.",
     Facts(kinds="fc", batch=batch_leading, rounding="norm", cubes=1 / 3),

@@ -7,12 +7,12 @@ The pass `inline` replaces it by the first region. `converged` is how what was f
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from symc.errors import ConvergenceError, InternalError
 from symc.ir.op import Element, Extern, Op, Regional, lookup, register
+from symc.ir.ops.call import one_or_several
 from symc.ir.ops.kernel import CHECKS, results_type
 from symc.ir.types import DTYPES, TensorType, Type
 from symc.ir.value import Region, param
@@ -25,11 +25,6 @@ def _infer(*types: TensorType, regions: Sequence[Region]) -> Type:
         if region.params != params or tuple(r.type for r in region.results) != answers:
             raise InternalError(f"root: a region of params {region.params}, not {params}")
     return results_type(answers)
-
-
-def _reference(*arrays: np.ndarray, regions: Sequence[Any]) -> Any:
-    results = [np.array(r) for r in regions[0](*arrays)]
-    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _samples() -> Iterator[tuple[tuple, dict]]:
@@ -49,7 +44,7 @@ def _samples() -> Iterator[tuple[tuple, dict]]:
 root = register(Op(
     "root",
     _infer,
-    _reference,
+    one_or_several,
     Regional(),
     Extern("root"),
     frozenset({"inline"}),

@@ -185,7 +185,7 @@ def _scatter_reference(x, updates, *indices, axes, mode):
     return out
 
 
-def _spread_over_rest(mask: Value, like_: Value) -> Value:
+def spread_over_rest(mask: Value, like_: Value) -> Value:
     """An array over the index axes, repeated over the axes that follow."""
     return broadcast(mask, axes=tuple(range(mask.ndim)), shape=like_.shape)
 
@@ -211,7 +211,7 @@ def _set_vjp(g: Value, v: Value):
     axes = v.attrs["axes"]
     taken = gather(g, *indices, axes=axes)
     if indices[0].ndim:
-        taken = where(_spread_over_rest(_winners(v), updates), taken, like(taken, 0))
+        taken = where(spread_over_rest(_winners(v), updates), taken, like(taken, 0))
     return scatter(g, like(updates, 0), *indices, axes=axes, mode="set"), taken
 
 

@@ -16,6 +16,8 @@ from symc.ir.op import Custom, Decompose, Extern, Op, lookup, register
 from symc.ir.ops.arithmetic import abs_, maximum, neg
 from symc.ir.ops.compare import gt
 from symc.ir.ops.elementwise import like
+from symc.ir.ops.factor import square
+from symc.ir.ops.index import spread_over_rest
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import ceil, exp2, log2
 from symc.ir.ops.matrix import (
@@ -39,7 +41,7 @@ from symc.ir.ops.matrix import (
     total,
 )
 from symc.ir.ops.reduce import max_, sum_
-from symc.ir.ops.shape import broadcast, concat, slice_
+from symc.ir.ops.shape import concat, slice_
 from symc.ir.ops.spectral import NO_END, eigh, svd
 from symc.ir.types import TensorType, real_dtype
 from symc.ir.value import Value
@@ -128,13 +130,6 @@ pinv = register(Op(
 # --- exponential ------------------------------------------------------------------------------------------------------
 
 
-def _same(name: str) -> Callable[[TensorType], TensorType]:
-    def infer(t: TensorType) -> TensorType:
-        check_square(name, t)
-        return t
-    return infer
-
-
 def _expm_reference(a):
     from scipy.linalg import expm as run
 
@@ -158,7 +153,7 @@ def _by_products(v: Value) -> Value:
         return a
     size = max_(sum_(abs_(a), axes=(last - 1,)), axes=(last - 1,))
     halvings = maximum(ceil(log2(size / NEAR)), like(size, 0))
-    x = a * in_dtype(_spread(exp2(neg(halvings)), a), a.dtype)
+    x = a * in_dtype(spread_over_rest(exp2(neg(halvings)), a), a.dtype)
     x2 = product(x, x)
     x4 = product(x2, x2)
     x6 = product(x4, x2)
@@ -168,13 +163,8 @@ def _by_products(v: Value) -> Value:
     odd = product(x, odd)
     y = lookup("solve")(even - odd, even + odd)
     for k in range(SQUARINGS):
-        y = where(_spread(gt(halvings, like(halvings, k)), a), product(y, y), y)
-    return where(_spread(gt(halvings, like(halvings, SQUARINGS)), a), like(a, np.nan), y)
-
-
-def _spread(x: Value, a: Value) -> Value:
-    """A number for each matrix as one for each element."""
-    return broadcast(x, axes=tuple(range(x.ndim)), shape=a.shape)
+        y = where(spread_over_rest(gt(halvings, like(halvings, k)), a), product(y, y), y)
+    return where(spread_over_rest(gt(halvings, like(halvings, SQUARINGS)), a), like(a, np.nan), y)
 
 
 def _along(f: Op, a: Value, direction: Value) -> Value:
@@ -205,7 +195,7 @@ def _square_samples() -> Iterator[Sample]:
 
 
 expm = register(Op(
-    "expm", _same("expm"), _expm_reference,
+    "expm", square("expm"), _expm_reference,
     _OF_BLOCKS,
     Extern("expm"), frozenset({"python"}), _square_samples, "The exponential of a square matrix: sum of a^k / k!.",
     facts=Facts(kinds="fc", batch=batch_leading, lower_batched=_by_products, rounding="norm"),
@@ -230,7 +220,7 @@ def _of_scipy(name: str, derivative: Custom, doc: str) -> Op:
         return out
 
     return register(Op(
-        name, _same(name), reference, derivative, Extern(name), frozenset({"python"}),
+        name, square(name), reference, derivative, Extern(name), frozenset({"python"}),
         lambda: _whole(positive_definite), doc, Facts(kinds="fc", batch=batch_leading, rounding="norm")))
 
 

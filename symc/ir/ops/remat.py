@@ -7,8 +7,7 @@ before ``g``. ``checkpoint`` is a region whose derivative is made that way; the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from symc.ir.dim import Size
 from symc.ir.facts import Facts
 from symc.ir.op import Extern, Linear, Op, Regional, View, lookup, register
 from symc.ir.ops.batching import spread
+from symc.ir.ops.call import one_or_several
 from symc.ir.ops.kernel import results_type
 from symc.ir.types import TensorType, TupleType, Type
 from symc.ir.value import Region, Value, param
@@ -69,11 +69,6 @@ def _checkpoint_infer(*types: TensorType, policy: str, regions: Sequence[Region]
     return results_type([r.type for r in body.results])
 
 
-def _checkpoint_reference(*arrays: np.ndarray, policy: str, regions: Sequence[Callable]) -> Any:
-    results = [np.array(r) for r in regions[0](*arrays)]
-    return results[0] if len(results) == 1 else tuple(results)
-
-
 def _checkpoint_samples() -> Iterator[tuple[tuple, dict]]:
     sin, mul, exp = lookup("sin"), lookup("mul"), lookup("exp")
     row = TensorType("f64", (3,))
@@ -87,7 +82,7 @@ def _checkpoint_samples() -> Iterator[tuple[tuple, dict]]:
 checkpoint = register(Op(
     "checkpoint",
     _checkpoint_infer,
-    _checkpoint_reference,
+    one_or_several,
     Regional(),
     Extern("checkpoint"),
     frozenset({"inline"}),

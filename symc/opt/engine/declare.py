@@ -14,6 +14,7 @@ from symc.ir.ops.assume import promised
 from symc.ir.record import replace
 from symc.ir.types import TensorType
 from symc.ir.value import Value, held
+from symc.opt.engine.examples import leaves, variables_of_rule
 from symc.opt.engine.pattern import (
     Match,
     Node,
@@ -22,12 +23,10 @@ from symc.opt.engine.pattern import (
     cancels_first,
     compile_pattern,
     kind_of,
-    leaves,
     match,
     needs,
     roots,
     takes_number,
-    variables_of_rule,
     weight,
 )
 from symc.opt.engine.rule import (

@@ -22,7 +22,7 @@ from symc.ir.record import dataclass
 from symc.ir.text import splat_of
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
-from symc.ir.value import Value, fresh_input, make
+from symc.ir.value import Value, make
 
 #: The ops whose nests are one collection of terms: (op, sign of its first operand, sign of its second).
 SUM = {"add": (1, 1), "sub": (1, -1)}
@@ -98,27 +98,11 @@ def kind_of(op_name: str) -> str:
     return "sum" if op_name in SUM else "product" if op_name in PRODUCT else ""
 
 
-def leaves(count: int, dtypes: dict[int, str] | None = None, shape: tuple = ()) -> list[Value]:
-    """Fresh free values for the variables of a rule."""
-    return [fresh_input(TensorType((dtypes or {}).get(k, "f64"), shape)) for k in range(count)]
-
-
 def keeps_kind(p: Pattern) -> bool:
     """True if what matches has the dtype kind of what its variables are."""
     if isinstance(p, Node):
         return p.op.facts.result == "same" and p.op.facts.arity > 0 and all(map(keeps_kind, p.operands))
     return not isinstance(p, Terms) or all(keeps_kind(q) for _, q in p.terms)
-
-
-def variables_of_rule(count: int, dtypes: dict[int, str]) -> list[Value]:
-    """The values that a rule's equation is written down with. In which order it has its operands is up to their
-    serials, so these are numbers of the rule's own."""
-    return [fresh_input(TensorType(dtypes.get(k, "f64"), ()), k) for k in range(count)]
-
-
-def example(f: Callable[..., Value], values: Sequence[Value]) -> Value:
-    """``f`` on leaves: a left side for tests and documentation."""
-    return f(*values)
 
 
 def bare(v: Value) -> Value:
@@ -258,6 +242,16 @@ def join(terms: Sequence[Term], kind: str) -> Value:
         else:
             out = out * x if sign > 0 else out / x
     return out
+
+
+def without(terms: list[Term], *gone: int) -> list[Term]:
+    """The other terms."""
+    return [t for k, t in enumerate(terms) if k not in gone]
+
+
+def splat_like(number: Any, like: Value) -> Value:
+    """A number in every element of a value of the type of ``like``."""
+    return splat(Array(np.asarray(number, like.dtype)), like.type)
 
 
 def is_number(v: Value, number: float | np.ndarray, bitwise: bool = False) -> bool:

@@ -12,7 +12,7 @@ from symc.ir.ops.shape import broadcast, transpose
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import leaves
+from symc.opt.engine.examples import leaves
 
 #: Up to this many multiplications a product is faster inside a kernel than as a call; each one of a batch.
 SMALL, SMALL_EACH = 64, 48

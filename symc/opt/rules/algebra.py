@@ -20,7 +20,7 @@ from symc.ir.ops.shape import concat, pad, slice_
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite, rule
-from symc.opt.engine.pattern import example, leaves
+from symc.opt.engine.examples import example, leaves
 from symc.opt.engine.rule import OPT_IN
 
 #: So many terms of a sum are looked at together.

@@ -8,7 +8,7 @@ from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.traverse import rebuild
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import leaves
+from symc.opt.engine.examples import leaves
 from symc.opt.facts.fact import implies
 from symc.opt.facts.transfer.movements import promises
 

@@ -18,7 +18,7 @@ from symc.ir.traverse import postorder, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, make, param
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import leaves
+from symc.opt.engine.examples import leaves
 
 #: How deep two computations of one condition are compared.
 DEPTH = 6

@@ -11,16 +11,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from symc.ir.attrs import Array
 from symc.ir.op import splat
 from symc.ir.ops.arithmetic import div, mul, mulz
 from symc.ir.ops.assume import promised
-from symc.ir.ops.linalg import dot
+from symc.ir.ops.linalg import dot, matmul
 from symc.ir.ops.math import cosh, exp, sinh, tanh
 from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
-from symc.opt.engine.pattern import Term, cancels_first, example, join, leaves, table
+from symc.opt.engine.examples import example, leaves
+from symc.opt.engine.pattern import Term, cancels_first, join, splat_like, table
 from symc.opt.engine.rule import OPT_IN
 
 #: So many terms are looked at together.
@@ -52,10 +52,6 @@ def opened(v: Value, kind: str, context, most: int = MOST) -> list[Term]:
 def _below(v: Value, *names: str) -> bool:
     """True if an operand is one of these ops: without, there is nothing to open or to collect."""
     return any(o.op.name in names for o in v.operands)
-
-
-def _splat(number: np.ndarray, like: Value) -> Value:
-    return splat(Array(np.asarray(number, like.dtype)), like.type)
 
 
 def _ordinary(number: np.ndarray) -> bool:
@@ -104,7 +100,7 @@ def collect_terms(v: Value, context) -> Value | None:
         if len(numbers) > 1 and (not _ordinary(total) or (total == 0 and base is not None and v.dtype.kind == "f")):
             return None
         out += _term(base, total, plain[base] if len(numbers) == 1 else None, numbers[0], v)
-    return join(out, "sum") if out else _splat(np.zeros(()), v)
+    return join(out, "sum") if out else splat_like(np.zeros(()), v)
 
 
 def _multiple(x: Value, context) -> tuple[Value | None, np.ndarray | None]:
@@ -120,14 +116,14 @@ def _multiple(x: Value, context) -> tuple[Value | None, np.ndarray | None]:
 def _term(base: Value | None, total: np.ndarray, whole: Value | None, first: np.ndarray, v: Value) -> list[Term]:
     """One term of the new sum; a term that met no other stays as it was written."""
     if base is None:
-        return [] if total == 0 else [(1, _splat(total, v))]
+        return [] if total == 0 else [(1, splat_like(total, v))]
     if whole is not None:
         number = splat_of(whole.operands[1]) if whole is not base else None
         return [(1 if first == (1 if number is None else number) else -1, whole)]
     if total == 0:
         return []
     sign = -1 if v.dtype.kind != "u" and total < 0 else 1
-    return [(sign, base if abs(total) == 1 else base * _splat(abs(total), v))]
+    return [(sign, base if abs(total) == 1 else base * splat_like(abs(total), v))]
 
 
 @rewrite(
@@ -158,9 +154,9 @@ def collect_factors(v: Value, context) -> Value | None:
     if not all(_ordinary(n) and n != 0 for n in (up, down, total)):
         return None
     if all(s < 0 for s, _ in rest):
-        return div(_splat(total, v), join([(1, x) for _, x in rest], "product"))
+        return div(splat_like(total, v), join([(1, x) for _, x in rest], "product"))
     out = join(rest, "product")
-    return out if total == 1 else out * _splat(total, v)
+    return out if total == 1 else out * splat_like(total, v)
 
 
 @rewrite(
@@ -182,7 +178,7 @@ def difference_of_shifted(v: Value) -> Value | None:
     if c is None or d is None or not _ordinary(c - d):
         return None
     out = x.operands[0] - y.operands[0]
-    return out if c == d else out + _splat(c - d, v)
+    return out if c == d else out + splat_like(c - d, v)
 
 
 # --- common factors ---------------------------------------------------------------------------------------------------
@@ -214,10 +210,6 @@ def _factored(x: Value, y: Value, s: int, t: int, context) -> Value | None:
     return None
 
 
-def _matrix_product(x: Value, y: Value) -> Value:
-    return dot(x, y, contract=((1,), (0,)), batch=((), ()))
-
-
 @rewrite(
     "add",
     "sub",
@@ -229,12 +221,12 @@ def _matrix_product(x: Value, y: Value) -> Value:
         example(lambda a, x, y: x / a - y / a, leaves(3)),
         example(lambda a, x, y: mulz(a, x) - mulz(a, y), leaves(3)),
         example(lambda a, x, y: x + a * exp(x) + y + a * exp(y), leaves(3)),
-        example(lambda a, x, y: _matrix_product(a, x) + _matrix_product(a, y), leaves(3, {}, (3, 3))),
+        example(lambda a, x, y: matmul(a, x) + matmul(a, y), leaves(3, {}, (3, 3))),
     ],
     misses=lambda: [
         example(lambda a, x, y: a * x + y * exp(x), leaves(3)),
         example(lambda a, x, y: a / x + a / y, leaves(3)),
-        example(lambda a, x, y: a * _matrix_product(x, y) + a * x, leaves(3, {}, (3, 3))),
+        example(lambda a, x, y: a * matmul(x, y) + a * x, leaves(3, {}, (3, 3))),
     ],
 )
 def common_factor(v: Value, context) -> Value | None:

@@ -24,13 +24,9 @@ from symc.ir.ops.solve import inv, solve
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import is_number, leaves
+from symc.opt.engine.examples import leaf
+from symc.opt.engine.pattern import is_number
 from symc.opt.facts.forms import Steps, steps_of
-
-
-def _matrix(*shape: int) -> Value:
-    return leaves(1, {}, shape)[0]
-
 
 # --- the two forms ----------------------------------------------------------------------------------------------------
 
@@ -131,9 +127,9 @@ def to_the(x: Value, n: Size) -> Value:
     weight=3,
     equation="block_diag(A, B) @ x -> concat(A @ x[:n], B @ x[n:]); x @ block_diag(A, B) likewise",
     examples=lambda: [
-        product(block_diagonal([_matrix(20, 30), _matrix(40, 10)]), _matrix(40, 50)),
-        product(_matrix(50, 60), block_diagonal([_matrix(20, 30), _matrix(40, 10)])),
-        dot(block_diagonal([_matrix(20, 30), _matrix(40, 10)]), _matrix(40), contract=((1,), (0,)), batch=((), ())),
+        product(block_diagonal([leaf(20, 30), leaf(40, 10)]), leaf(40, 50)),
+        product(leaf(50, 60), block_diagonal([leaf(20, 30), leaf(40, 10)])),
+        dot(block_diagonal([leaf(20, 30), leaf(40, 10)]), leaf(40), contract=((1,), (0,)), batch=((), ())),
     ],
     written=lambda sc: (
         sc.linalg.block_diag(*[sc.input(n, "float64", shape=(40, 40)) for n in "ab"])
@@ -161,8 +157,8 @@ def product_with_blocks(v: Value) -> Value | None:
     weight=3,
     equation="kron(A, B) @ x -> A @ X @ B.T, X the rows of x as a matrix",
     examples=lambda: [
-        product(kronecker(_matrix(20, 30), _matrix(4, 5)), _matrix(150, 6)),
-        dot(kronecker(_matrix(20, 30), _matrix(4, 5)), _matrix(150), contract=((1,), (0,)), batch=((), ())),
+        product(kronecker(leaf(20, 30), leaf(4, 5)), leaf(150, 6)),
+        dot(kronecker(leaf(20, 30), leaf(4, 5)), leaf(150), contract=((1,), (0,)), batch=((), ())),
     ],
     written=lambda sc: (
         sc.kron(*[sc.input(n, "float64", shape=(9, 9)) for n in "ab"]) @ sc.input("x", "float64", shape=(81, 20))
@@ -190,7 +186,7 @@ def product_with_kronecker(v: Value) -> Value | None:
     kinds="fc",
     weight=2,
     equation="solve(block_diag(A, B), b) -> concat(solve(A, b[:n]), solve(B, b[n:]))",
-    examples=lambda: [solve(block_diagonal([_matrix(2, 2), _matrix(3, 3)]), _matrix(5, 2))],
+    examples=lambda: [solve(block_diagonal([leaf(2, 2), leaf(3, 3)]), leaf(5, 2))],
 )
 def solve_of_blocks(v: Value) -> Value | None:
     """Every block is an equation of its own."""
@@ -206,7 +202,7 @@ def solve_of_blocks(v: Value) -> Value | None:
     kinds="fc",
     weight=2,
     equation="solve(kron(A, B), b) -> solve(A, solve(B, b))",
-    examples=lambda: [solve(kronecker(_matrix(2, 2), _matrix(3, 3)), _matrix(6, 4))],
+    examples=lambda: [solve(kronecker(leaf(2, 2), leaf(3, 3)), leaf(6, 4))],
 )
 def solve_of_kronecker(v: Value) -> Value | None:
     """Two small equations for one large one."""
@@ -227,8 +223,8 @@ def solve_of_kronecker(v: Value) -> Value | None:
     weight=2,
     equation="inv(block_diag(A, B)) -> block_diag(inv(A), inv(B)); inv(kron(A, B)) -> kron(inv(A), inv(B))",
     examples=lambda: [
-        inv(block_diagonal([_matrix(2, 2), _matrix(3, 3)])),
-        inv(kronecker(_matrix(2, 2), _matrix(3, 3))),
+        inv(block_diagonal([leaf(2, 2), leaf(3, 3)])),
+        inv(kronecker(leaf(2, 2), leaf(3, 3))),
     ],
 )
 def inverse_of_composed(v: Value) -> Value | None:
@@ -245,7 +241,7 @@ def inverse_of_composed(v: Value) -> Value | None:
     kinds="fc",
     weight=2,
     equation="cholesky(block_diag(A, B)) -> block_diag(cholesky(A), cholesky(B))",
-    examples=lambda: [cholesky(block_diagonal([product(x, x, right="t") for x in (_matrix(2, 2), _matrix(3, 3))]))],
+    examples=lambda: [cholesky(block_diagonal([product(x, x, right="t") for x in (leaf(2, 2), leaf(3, 3))]))],
 )
 def cholesky_of_blocks(v: Value) -> Value | None:
     """Every block has its factor. (Of a Kronecker product both factors may be negative, and have none.)"""
@@ -262,8 +258,8 @@ def cholesky_of_blocks(v: Value) -> Value | None:
     weight=2,
     equation="det(block_diag(A, B)) -> det(A) * det(B); det(kron(A, B)) -> det(A)**m * det(B)**n",
     examples=lambda: [
-        det(block_diagonal([_matrix(2, 2), _matrix(3, 3)])),
-        det(kronecker(_matrix(2, 2), _matrix(3, 3))),
+        det(block_diagonal([leaf(2, 2), leaf(3, 3)])),
+        det(kronecker(leaf(2, 2), leaf(3, 3))),
     ],
 )
 def det_of_composed(v: Value) -> Value | None:
@@ -289,7 +285,7 @@ def det_of_composed(v: Value) -> Value | None:
     equation="slogdet(block_diag(A, B)) -> (sign * sign, log + log); slogdet(kron(A, B)) likewise",
     examples=lambda: [
         slogdet(m)[k]
-        for m in (block_diagonal([_matrix(2, 2), _matrix(3, 3)]), kronecker(_matrix(2, 2), _matrix(3, 3)))
+        for m in (block_diagonal([leaf(2, 2), leaf(3, 3)]), kronecker(leaf(2, 2), leaf(3, 3)))
         for k in (0, 1)
     ],
 )
@@ -319,8 +315,8 @@ def slogdet_of_composed(v: Value) -> Value | None:
     weight=2,
     equation="diag(block_diag(A, B)) -> concat(diag(A), diag(B)); diag(kron(A, B)) -> kron(diag(A), diag(B))",
     examples=lambda: [
-        _diagonal(block_diagonal([_matrix(2, 2), _matrix(3, 3)])),
-        _diagonal(kronecker(_matrix(2, 2), _matrix(3, 3))),
+        _diagonal(block_diagonal([leaf(2, 2), leaf(3, 3)])),
+        _diagonal(kronecker(leaf(2, 2), leaf(3, 3))),
     ],
     written=lambda sc: sc.diag(sc.kron(*[sc.input(n, "float64", shape=(9, 9)) for n in "ab"])),
 )
@@ -351,7 +347,7 @@ def _diagonal(m: Value) -> Value:
     exact=True,
     needs=["concat"],
     equation="block_diag(block_diag(A, B), C) -> block_diag(A, B, C)",
-    examples=lambda: [block_diagonal([block_diagonal([_matrix(2, 2), _matrix(3, 3)]), _matrix(2, 3)])],
+    examples=lambda: [block_diagonal([block_diagonal([leaf(2, 2), leaf(3, 3)]), leaf(2, 3)])],
 )
 def pad_of_blocks(v: Value, context) -> Value | None:
     """Rows of blocks are padded where they are: nested blocks are blocks."""
@@ -368,8 +364,8 @@ def pad_of_blocks(v: Value, context) -> Value | None:
     "transpose",
     exact=True,
     equation="A.T -> A for A symmetric",
-    examples=lambda: [transpose(promised(_matrix(3, 3), "symmetric"), perm=(1, 0))],
-    misses=lambda: [transpose(_matrix(3, 3), perm=(1, 0))],
+    examples=lambda: [transpose(promised(leaf(3, 3), "symmetric"), perm=(1, 0))],
+    misses=lambda: [transpose(leaf(3, 3), perm=(1, 0))],
     written=lambda sc: sc.assume(sc.input("x", "float64", shape=(3, 3)), symmetric=True).T,
 )
 def transpose_of_symmetric(v: Value, context) -> Value | None:

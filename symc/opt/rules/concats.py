@@ -12,15 +12,11 @@ from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import example, leaves
+from symc.opt.engine.examples import example, leaf, leaves
 from symc.opt.facts.forms import unit_axes
 
 #: A concatenation of concatenations is opened up to this many parts.
 MOST_PARTS = 64
-
-
-def _leaf(*shape: int) -> Value:
-    return leaves(1, {}, shape)[0]
 
 
 def _part(x: Value, start: int, size: int) -> Value:
@@ -33,8 +29,8 @@ def _part(x: Value, start: int, size: int) -> Value:
     "concat",
     exact=True,
     equation="concat(x) -> x",
-    examples=lambda: [concat(_leaf(4), axis=0)],
-    misses=lambda: [concat(_leaf(4), _leaf(3), axis=0)],
+    examples=lambda: [concat(leaf(4), axis=0)],
+    misses=lambda: [concat(leaf(4), leaf(3), axis=0)],
     arises="of parts that other rules join",
 )
 def concat_of_one(v: Value) -> Value | None:
@@ -50,7 +46,7 @@ def concat_of_one(v: Value) -> Value | None:
     exact=True,
     needs=["concat"],
     equation="concat(concat(x, y), z) -> concat(x, y, z)",
-    examples=lambda: [concat(concat(_leaf(2), _leaf(3), axis=0), _leaf(4), axis=0)],
+    examples=lambda: [concat(concat(leaf(2), leaf(3), axis=0), leaf(4), axis=0)],
 )
 def concat_of_concat(v: Value, context) -> Value | None:
     """Every part is put in its place once."""
@@ -81,8 +77,8 @@ def _joined(v: Value, same: Callable[[Value, Value], bool], join: Callable[[Sequ
     needs=["slice"],
     equation="concat(x[:3], x[3:5]) -> x[:5]",
     examples=lambda: [
-        (lambda x: concat(_part(x, 0, 3), _part(x, 3, 2), axis=0))(_leaf(9, 2)),
-        (lambda x, y: concat(y, _part(x, 2, 3), _part(x, 5, 2), axis=0))(_leaf(9), _leaf(2)),
+        (lambda x: concat(_part(x, 0, 3), _part(x, 3, 2), axis=0))(leaf(9, 2)),
+        (lambda x, y: concat(y, _part(x, 2, 3), _part(x, 5, 2), axis=0))(leaf(9), leaf(2)),
     ],
 )
 def concat_of_adjacent_slices(v: Value) -> Value | None:
@@ -115,7 +111,7 @@ def concat_of_adjacent_slices(v: Value) -> Value | None:
     examples=lambda: [
         example(
             lambda x, i, j: concat(gather(x, i, axes=(0,)), gather(x, j, axes=(0,)), axis=0),
-            [_leaf(5, 2), *leaves(2, {0: "i64", 1: "i64"}, (3,))],
+            [leaf(5, 2), *leaves(2, {0: "i64", 1: "i64"}, (3,))],
         )
     ],
 )
@@ -143,9 +139,9 @@ def concat_of_gathers(v: Value, context) -> Value | None:
     equation="concat(broadcast(x), broadcast(x)) -> broadcast(x) where the joined axis is inserted",
     examples=lambda: [
         (lambda x: concat(broadcast(x, axes=(1,), shape=(2, 3)), broadcast(x, axes=(1,), shape=(4, 3)), axis=0))(
-            _leaf(3)
+            leaf(3)
         ),
-        concat(splat(2.0, TensorType("f64", (2,))), splat(2.0, TensorType("f64", (3,))), _leaf(4), axis=0),
+        concat(splat(2.0, TensorType("f64", (2,))), splat(2.0, TensorType("f64", (3,))), leaf(4), axis=0),
     ],
     written=lambda sc: sc.concatenate([sc.ones(2), sc.ones(3), sc.input("x", "float64", shape=(4,))]),
 )
@@ -169,7 +165,7 @@ def concat_of_repeated(v: Value) -> Value | None:
     "concat",
     exact=True,
     equation="concat(x, x) -> broadcast(x) where x has size 1",
-    examples=lambda: [(lambda x: concat(x, x, x, axis=0))(_leaf(1, 3))],
+    examples=lambda: [(lambda x: concat(x, x, x, axis=0))(leaf(1, 3))],
 )
 def concat_of_equal_units(v: Value) -> Value | None:
     """One row, several times."""
@@ -186,7 +182,7 @@ def concat_of_equal_units(v: Value) -> Value | None:
     needs=["broadcast"],
     equation="concat(broadcast(x), broadcast(y)) -> broadcast(concat(x, y)) where another axis is inserted",
     examples=lambda: [
-        concat(broadcast(_leaf(3), axes=(1,), shape=(4, 3)), broadcast(_leaf(2), axes=(1,), shape=(4, 2)), axis=1)
+        concat(broadcast(leaf(3), axes=(1,), shape=(4, 3)), broadcast(leaf(2), axes=(1,), shape=(4, 2)), axis=1)
     ],
 )
 def concat_of_broadcasts(v: Value) -> Value | None:
@@ -213,7 +209,7 @@ def _smaller(number: Value, axes: Sequence[int]) -> Value:
     needs=["transpose"],
     equation="concat(transpose(x), transpose(y)) -> transpose(concat(x, y))",
     examples=lambda: [
-        concat(transpose(_leaf(2, 3), perm=(1, 0)), transpose(_leaf(2, 3), perm=(1, 0)), axis=0),
+        concat(transpose(leaf(2, 3), perm=(1, 0)), transpose(leaf(2, 3), perm=(1, 0)), axis=0),
     ],
 )
 def concat_of_transposes(v: Value) -> Value | None:
@@ -230,7 +226,7 @@ def concat_of_transposes(v: Value) -> Value | None:
     exact=True,
     needs=["reshape"],
     equation="concat(reshape(x), reshape(y)) -> reshape(concat(x, y)) where axes of size 1 come and go",
-    examples=lambda: [concat(reshape(_leaf(3), shape=(1, 3)), reshape(_leaf(2), shape=(1, 2)), axis=1)],
+    examples=lambda: [concat(reshape(leaf(3), shape=(1, 3)), reshape(leaf(2), shape=(1, 2)), axis=1)],
 )
 def concat_of_reshapes(v: Value) -> Value | None:
     """Axes of size 1 wait until the parts are together."""

@@ -10,7 +10,7 @@ from symc.ir.ops.effect import IDENTITY, after, assert_op, breakpoint_op, has_ef
 from symc.ir.ops.leaf import array
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import leaves
+from symc.opt.engine.examples import leaves
 
 
 def _example() -> list[Value]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from symc.ir.attrs import Array
 from symc.ir.op import splat
 from symc.ir.ops.arithmetic import abs_, hypot, pow_
 from symc.ir.ops.compare import gt, isfinite, lt
@@ -14,20 +13,13 @@ from symc.ir.ops.math import cos, exp, expm1, log, log1mexp, log1p, log_cosh, si
 from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
-from symc.opt.engine.pattern import Term, cancels_first, example, flatten, is_number, join, leaves
+from symc.opt.engine.examples import example, leaves
+from symc.opt.engine.pattern import Term, cancels_first, flatten, is_number, join, splat_like, without
 from symc.opt.rules.powers import MAX_POWER
 
 LN2 = 0.6931471805599453
 #: Where expm1 is more accurate than a power minus 1, and a log of 1 + u than one of its rounded argument.
 SMALL = 0.5
-
-
-def _number(x: float, like_: Value) -> Value:
-    return splat(Array(np.asarray(x, like_.dtype)), like_.type)
-
-
-def _without(terms: list[Term], *gone: int) -> list[Term]:
-    return [t for k, t in enumerate(terms) if k not in gone]
 
 
 def _number_apart(x: Value) -> tuple[float, Value | None]:
@@ -36,7 +28,7 @@ def _number_apart(x: Value) -> tuple[float, Value | None]:
     for k, (s, y) in enumerate(terms):
         n = splat_of(y)
         if n is not None and len(terms) > 1:
-            return s * float(n), join(_without(terms, k), "sum")
+            return s * float(n), join(without(terms, k), "sum")
     return 0.0, x
 
 
@@ -125,7 +117,7 @@ def power_minus_one(v: Value, context) -> Value | None:
             near = lt(abs_(z), SMALL)
             far = pow_(where(near, like(z, 1), p.operands[0]), p.operands[1])
             made = where(near, expm1(z), far - 1)
-        return join([(s, made), *_without(terms, i, j)], "sum")
+        return join([(s, made), *without(terms, i, j)], "sum")
     return None
 
 
@@ -173,7 +165,7 @@ def root_minus_number(v: Value) -> Value | None:
         j = _opposite(terms, s, float(np.sqrt(n))) if u is not None and 0 < n < np.inf else None
         if u is not None and j is not None:
             made = where(isfinite(r), u / (r + float(np.sqrt(n))), r)
-            return join([(s, made), *_without(terms, i, j)], "sum")
+            return join([(s, made), *without(terms, i, j)], "sum")
     return None
 
 
@@ -196,7 +188,7 @@ def length_minus_number(v: Value) -> Value | None:
         if n is not None and j is not None:
             (x, _) = r.operands
             made = where(isfinite(r), x * (x / (r + float(n))), r)
-            return join([(s, made), *_without(terms, i, j)], "sum")
+            return join([(s, made), *without(terms, i, j)], "sum")
     return None
 
 
@@ -219,10 +211,10 @@ def _rest_of_square(r: Value, x: Value) -> Value | None:
     (s,) = r.operands
     if s.op.name == "mul":  # (x - y) * (x + y)
         (c, y), (d, z) = map(_number_apart, s.operands)
-        return _number(-c * c, x) if y is z is x and c == -d != 0 else None
+        return splat_like(-c * c, x) if y is z is x and c == -d != 0 else None
     terms = flatten(s, "sum")
     k = next((k for k, t in enumerate(terms) if t[0] > 0 and t[1].op.name == "mul" and t[1].operands == (x, x)), None)
-    return None if k is None or len(terms) < 2 else join(_without(terms, k), "sum")
+    return None if k is None or len(terms) < 2 else join(without(terms, k), "sum")
 
 
 @rewrite(
@@ -275,9 +267,9 @@ def difference_of_reciprocals(v: Value) -> Value | None:
                 roots = a.operands[1].op is b.operands[1].op is sqrt
                 (c, x), (d, y) = (_number_apart(z.operands[1].operands[0] if roots else z.operands[1]) for z in (a, b))
                 if n is not None and x is y and c != d:
-                    made = _number(float(n) * (d - c), v) / a.operands[1] / b.operands[1]
+                    made = splat_like(float(n) * (d - c), v) / a.operands[1] / b.operands[1]
                     made = made / (a.operands[1] + b.operands[1]) if roots else made
-                    return join([(1, made), *_without(terms, i, j)], "sum")
+                    return join([(1, made), *without(terms, i, j)], "sum")
     return None
 
 

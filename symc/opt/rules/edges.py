@@ -12,14 +12,11 @@ from symc.ir.ops.reduce import sum_
 from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import example, flatten, leaves
+from symc.opt.engine.examples import example, leaves, matrix
+from symc.opt.engine.pattern import flatten
 
 #: Sums and products are looked into so far.
 DEPTH = 6
-
-
-def _matrix() -> Value:
-    return leaves(1, {}, (3, 4))[0]
 
 
 def order_of(x: Value, facts, depth: int = DEPTH) -> float:
@@ -66,13 +63,13 @@ def _order_of_product(x: Value, facts, depth: int) -> float:
     weight=0,
     equation="sqrt(mean(x*x)) -> 0 where that is 0; so for roots of sums of powers of degree 1 and more",
     examples=lambda: [
-        (lambda x: sqrt(sum_(x * x, axes=(1,)) / 4))(_matrix()),
+        (lambda x: sqrt(sum_(x * x, axes=(1,)) / 4))(matrix()),
         example(lambda x, y, z: sqrt(x * x + y * y + z * z), leaves(3)),
-        (lambda x: cbrt(sum_(pow_(abs_(x), like(x, 3)), axes=(1,))))(_matrix()),
+        (lambda x: cbrt(sum_(pow_(abs_(x), like(x, 3)), axes=(1,))))(matrix()),
     ],
     misses=lambda: [
-        (lambda x, y: sqrt(sum_(x * y, axes=(1,)) / 4))(_matrix(), _matrix()),
-        (lambda x: sqrt(sum_(abs_(x), axes=(1,)) / 4))(_matrix()),
+        (lambda x, y: sqrt(sum_(x * y, axes=(1,)) / 4))(matrix(), matrix()),
+        (lambda x: sqrt(sum_(abs_(x), axes=(1,)) / 4))(matrix()),
     ],
 )
 def root_of_sum_of_powers(v: Value, context) -> Value | None:

@@ -12,7 +12,8 @@ from symc.ir.ops.math import erf, erfc, erfcx, exp, log, log1p
 from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
-from symc.opt.engine.pattern import example, flatten, join, leaves
+from symc.opt.engine.examples import example, leaves
+from symc.opt.engine.pattern import flatten, join
 
 
 @rule

@@ -15,7 +15,8 @@ from symc.ir.ops.logic import and_, where
 from symc.ir.ops.math import exp, expm1, log, log1mexp, log1p, logaddexp, sigmoid, softplus, tanh
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
-from symc.opt.engine.pattern import cancels_first, example, flatten, is_number, join, leaves
+from symc.opt.engine.examples import example, leaves
+from symc.opt.engine.pattern import cancels_first, flatten, is_number, join
 
 NEGATIVE = {"x": (-700.0, -1e-8)}
 ORDINARY = {"x": (-80.0, 80.0), "y": (-80.0, 80.0)}

@@ -16,7 +16,7 @@ from symc.ir.ops.sort import sort
 from symc.ir.ops.spectral import eig, eigh, eigvals, eigvalsh, svdvals
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import leaves
+from symc.opt.engine.examples import leaves
 from symc.opt.rules.structure import line_of
 
 

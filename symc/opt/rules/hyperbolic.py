@@ -28,7 +28,8 @@ from symc.ir.ops.math import (
 )  # fmt: skip
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
-from symc.opt.engine.pattern import example, is_number, leaves
+from symc.opt.engine.examples import example, leaves
+from symc.opt.engine.pattern import is_number
 
 LN2 = 0.6931471805599453
 

@@ -16,33 +16,20 @@ from symc.ir.ops.cast import cast
 from symc.ir.ops.index import dynamic_slice, gather
 from symc.ir.ops.kernel import checked_index
 from symc.ir.ops.leaf import iota, scalar, size
-from symc.ir.ops.linalg import dot
 from symc.ir.ops.shape import broadcast, concat, flip, inverse_permutation, reshape, slice_, transpose
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import leaves
+from symc.opt.engine.examples import index, leaf
 from symc.opt.facts.forms import Steps, steps_of, unit_axes
 from symc.opt.rules.reads import window_starts
 
 I64 = DTYPES["i64"]
 
 
-def _leaf(*shape: int) -> Value:
-    return leaves(1, {}, shape)[0]
-
-
-def _index(*shape: int) -> Value:
-    return leaves(1, {0: "i64"}, shape)[0]
-
-
 def _count(n: int, start: int = 0, step: int = 1) -> Value:
     return iota(shape=(n,), axis=0, dtype=I64) * step + start
-
-
-def _dot(x: Value, y: Value) -> Value:
-    return dot(x, y, contract=((1,), (0,)), batch=((), ()))
 
 
 def depth_of(v: Value) -> int:
@@ -70,9 +57,9 @@ def reads_no_more(v: Value) -> bool:
     exact=True,
     equation="x[[1, 3, 5]] -> x[1:6:2]",
     examples=lambda: [
-        gather(_leaf(9, 2), _count(4, 2), axes=(0,)),
-        gather(_leaf(3, 9), _count(4, 8, -2), axes=(1,)),
-        gather(_leaf(4, 9), *[broadcast(_count(2 + k), axes=(k,), shape=(2, 3)) for k in (0, 1)], axes=(0, 1)),
+        gather(leaf(9, 2), _count(4, 2), axes=(0,)),
+        gather(leaf(3, 9), _count(4, 8, -2), axes=(1,)),
+        gather(leaf(4, 9), *[broadcast(_count(2 + k), axes=(k,), shape=(2, 3)) for k in (0, 1)], axes=(0, 1)),
     ],
     written=lambda sc: sc.input("x", "float64", shape=(9,))[sc.arange(2, 6)],
 )
@@ -161,10 +148,10 @@ def count_against_number(v: Value) -> Value | None:
     needs=["broadcast"],
     equation="broadcast(x)[i] -> broadcast(x[i])",
     examples=lambda: [
-        gather(broadcast(_leaf(3), axes=(1,), shape=(4, 3)), _index(2), axes=(0,)),
-        gather(broadcast(_leaf(3), axes=(0,), shape=(3, 4)), _index(2), axes=(0,)),
+        gather(broadcast(leaf(3), axes=(1,), shape=(4, 3)), index(2), axes=(0,)),
+        gather(broadcast(leaf(3), axes=(0,), shape=(3, 4)), index(2), axes=(0,)),
     ],
-    misses=lambda: [gather(_leaf(4, 3), _index(2), axes=(0,))],
+    misses=lambda: [gather(leaf(4, 3), index(2), axes=(0,))],
 )
 def gather_of_broadcast(v: Value) -> Value | None:
     """A value that repeats along the indexed axis is the same at every index."""
@@ -189,8 +176,8 @@ def gather_of_broadcast(v: Value) -> Value | None:
     needs=["transpose"],
     equation="transpose(x)[i] -> transpose(x[:, i])",
     examples=lambda: [
-        gather(transpose(_leaf(3, 4), perm=(1, 0)), _index(2), axes=(0,)),
-        gather(transpose(_leaf(2, 3, 4), perm=(2, 1, 0)), _index(2), _index(2), axes=(0, 2)),
+        gather(transpose(leaf(3, 4), perm=(1, 0)), index(2), axes=(0,)),
+        gather(transpose(leaf(2, 3, 4), perm=(2, 1, 0)), index(2), index(2), axes=(0, 2)),
     ],
 )
 def gather_of_transpose(v: Value) -> Value | None:
@@ -211,7 +198,7 @@ def gather_of_transpose(v: Value) -> Value | None:
     exact=True,
     needs=["reshape"],
     equation="reshape(x)[i] -> reshape(x[i]) where axes of size 1 come and go",
-    examples=lambda: [gather(reshape(_leaf(4, 3), shape=(4, 1, 3)), _index(2), axes=(0,))],
+    examples=lambda: [gather(reshape(leaf(4, 3), shape=(4, 1, 3)), index(2), axes=(0,))],
 )
 def gather_of_reshape(v: Value) -> Value | None:
     """Axes of size 1 wait until what is read is there."""
@@ -231,8 +218,8 @@ def gather_of_reshape(v: Value) -> Value | None:
     needs=["slice"],
     equation="x[a:b][i] -> x[i + a]",
     examples=lambda: [
-        gather(slice_(_leaf(9, 2), start=(3, 0), size=(4, 2), step=(1, 1)), _index(5), axes=(0,)),
-        gather(flip(_leaf(9), (0,)), _index(5), axes=(0,)),
+        gather(slice_(leaf(9, 2), start=(3, 0), size=(4, 2), step=(1, 1)), index(5), axes=(0,)),
+        gather(flip(leaf(9), (0,)), index(5), axes=(0,)),
     ],
 )
 def gather_of_slice(v: Value) -> Value | None:
@@ -263,7 +250,7 @@ def number_like(s: Size, i: Value) -> Value:
     exact=True,
     needs=["gather"],
     equation="x[i][j] -> x[i[j]]",
-    examples=lambda: [gather(gather(_leaf(9, 2), _index(5), axes=(0,)), _index(3), axes=(0,))],
+    examples=lambda: [gather(gather(leaf(9, 2), index(5), axes=(0,)), index(3), axes=(0,))],
 )
 def gather_of_gather(v: Value, context) -> Value | None:
     """Indices are looked up, not rows."""
@@ -279,8 +266,8 @@ def gather_of_gather(v: Value, context) -> Value | None:
     exact=True,
     needs=["iota"],
     equation="arange(n)[i] -> i",
-    examples=lambda: [gather(iota(shape=(size_name("n"), 4), axis=k, dtype=I64), _index(3), axes=(0,)) for k in (0, 1)],
-    misses=lambda: [gather(_leaf(5, 4), _index(3), axes=(0,))],
+    examples=lambda: [gather(iota(shape=(size_name("n"), 4), axis=k, dtype=I64), index(3), axes=(0,)) for k in (0, 1)],
+    misses=lambda: [gather(leaf(5, 4), index(3), axes=(0,))],
     arises="of unit matrices, masks and ranges of which rows are read",
 )
 def gather_of_iota(v: Value) -> Value | None:
@@ -301,8 +288,8 @@ def gather_of_iota(v: Value) -> Value | None:
     exact=True,
     needs=["concat"],
     equation="concat(x, y)[i] -> concat(x[i], y[i]) along another axis",
-    examples=lambda: [gather(concat(_leaf(4, 2), _leaf(4, 3), axis=1), _index(2), axes=(0,))],
-    misses=lambda: [gather(concat(_leaf(4, 2), _leaf(3, 2), axis=0), _index(2), axes=(0,))],
+    examples=lambda: [gather(concat(leaf(4, 2), leaf(4, 3), axis=1), index(2), axes=(0,))],
+    misses=lambda: [gather(concat(leaf(4, 2), leaf(3, 2), axis=0), index(2), axes=(0,))],
 )
 def gather_of_concat(v: Value, context) -> Value | None:
     """Only the rows that are read are put side by side."""
@@ -323,8 +310,8 @@ def gather_of_concat(v: Value, context) -> Value | None:
     exact=True,
     equation="dynamic_slice(x, 2, size) -> x[2:2+size]",
     examples=lambda: [
-        dynamic_slice(_leaf(9), scalar(2, "i64"), size=(3,)),
-        dynamic_slice(_leaf(9), _index(), size=(9,)),
+        dynamic_slice(leaf(9), scalar(2, "i64"), size=(3,)),
+        dynamic_slice(leaf(9), index(), size=(9,)),
     ],
     written=lambda sc: sc.dynamic_slice(sc.input("x", "float64", shape=(9,)), [2], [3]),
 )
@@ -340,7 +327,7 @@ def window_at_number(v: Value) -> Value | None:
     "dynamic_slice",
     exact=True,
     equation="dynamic_slice(f(x, y), i) -> f(dynamic_slice(x, i), dynamic_slice(y, i))",
-    examples=lambda: [dynamic_slice(lookup("exp")(_leaf(9)), _index(), size=(3,))],
+    examples=lambda: [dynamic_slice(lookup("exp")(leaf(9)), index(), size=(3,))],
     written=lambda sc: sc.dynamic_slice(
         sc.exp(sc.input("x", "float64", shape=(9,))), [sc.input("i", "int64", shape=())], [3]
     ),
@@ -363,8 +350,8 @@ def window_of_elementwise(v: Value, context) -> Value | None:
     exact=True,
     equation="dynamic_slice(transpose(x)) -> transpose(dynamic_slice(x)); broadcasts as well",
     examples=lambda: [
-        dynamic_slice(transpose(_leaf(9, 4), perm=(1, 0)), _index(), _index(), size=(2, 3)),
-        dynamic_slice(broadcast(_leaf(9), axes=(1,), shape=(4, 9)), _index(), _index(), size=(2, 3)),
+        dynamic_slice(transpose(leaf(9, 4), perm=(1, 0)), index(), index(), size=(2, 3)),
+        dynamic_slice(broadcast(leaf(9), axes=(1,), shape=(4, 9)), index(), index(), size=(2, 3)),
     ],
     written=lambda sc: sc.dynamic_slice(
         sc.input("x", "float64", shape=(9, 4)).T, [sc.input("i", "int64", shape=()), 1], [2, 3]

@@ -24,7 +24,8 @@ from symc.ir.ops.solve import cho_solve, inv, lu_solve, solve, solve_triangular
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import bare, leaves
+from symc.opt.engine.examples import dot_of, leaves
+from symc.opt.engine.pattern import bare
 from symc.opt.facts.transfer.products import factors_of
 
 Axes = tuple[int, ...]
@@ -32,10 +33,6 @@ Axes = tuple[int, ...]
 
 def _square(*shape: int) -> Value:
     return leaves(1, {}, shape or (3, 3))[0]
-
-
-def _dot(a: Value, b: Value, i: int = 1, j: int = 0) -> Value:
-    return dot(a, b, contract=((i,), (j,)), batch=((), ()))
 
 
 def transposed_of(v: Value) -> Value | None:
@@ -55,13 +52,13 @@ def transposed_of(v: Value) -> Value | None:
     kinds="fc",
     equation="inv(A) @ b -> solve(A, b); b @ inv(A) -> solve(A.T, b.T).T",
     examples=lambda: [
-        _dot(inv(_square()), _square()),
-        _dot(_square(), inv(_square())),
-        _dot(inv(_square()), leaves(1, {}, (3,))[0]),
-        _dot(_dot(inv(_square()), _square(), 0, 0), inv(_square()), 1, 1),
+        dot_of(inv(_square()), _square()),
+        dot_of(_square(), inv(_square())),
+        dot_of(inv(_square()), leaves(1, {}, (3,))[0]),
+        dot_of(dot_of(inv(_square()), _square(), 0, 0), inv(_square()), 1, 1),
         product(inv(_square(2, 3, 3)), _square(2, 3, 4), left="t"),
     ],
-    misses=lambda: [_dot(_square(), _square())],
+    misses=lambda: [dot_of(_square(), _square())],
 )
 def inverse_times(v: Value) -> Value | None:
     """Solving is more accurate than multiplying with an inverse, and costs less.
@@ -167,7 +164,7 @@ def number_out_of_solve(v: Value) -> Value | None:
     needs=["dot"],
     equation="solve(A, outer(x, y)) -> outer(solve(A, x), y); so for every solve",
     examples=lambda: [solve(_square(), dot(*leaves(2, {}, (3,)), contract=((), ()), batch=((), ())))],
-    misses=lambda: [solve(_square(), _dot(_square(3, 5), _square(5, 3)))],
+    misses=lambda: [solve(_square(), dot_of(_square(3, 5), _square(5, 3)))],
     arises="the gradient of a solve by its matrix",
 )
 def outer_out_of_solve(v: Value) -> Value | None:
@@ -251,8 +248,8 @@ def square_factors(a: Value) -> tuple[Value, Value] | None:
     kinds="fc",
     needs=["dot"],
     equation="det(A @ B) -> det(A) * det(B) for square A and B",
-    examples=lambda: [det(_dot(_square(), _square()))],
-    misses=lambda: [det(_dot(_square(3, 2), _square(2, 3)))],
+    examples=lambda: [det(dot_of(_square(), _square()))],
+    misses=lambda: [det(dot_of(_square(3, 2), _square(2, 3)))],
 )
 def det_of_product(v: Value, context) -> Value | None:
     """Two factorizations cost less than a product and one; and of a product with itself there is only one."""
@@ -317,9 +314,9 @@ def sign_of_det(v: Value) -> Value | None:
         slogdet(swapped(_square()))[1],
         slogdet(inv(_square()))[1],
         slogdet(inv(_square()))[0],
-        slogdet(_dot(_square(), _square()))[1],
+        slogdet(dot_of(_square(), _square()))[1],
     ],
-    misses=lambda: [slogdet(_square())[1], slogdet(_dot(_square(3, 2), _square(2, 3)))[1]],
+    misses=lambda: [slogdet(_square())[1], slogdet(dot_of(_square(3, 2), _square(2, 3)))[1]],
 )
 def slogdet_of_transpose(v: Value, context) -> Value | None:
     """One factorization serves a matrix, its transpose and its inverse; a product need not be multiplied out."""

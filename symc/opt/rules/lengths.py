@@ -16,13 +16,9 @@ from symc.ir.ops.reduce import norm, sum_
 from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
-from symc.opt.engine.pattern import example, flatten, join, leaves
+from symc.opt.engine.examples import example, leaves, matrix
+from symc.opt.engine.pattern import flatten, join
 from symc.opt.facts.log_forms import exponent_of
-
-
-def _matrix() -> Value:
-    return leaves(1, {}, (3, 4))[0]
-
 
 # --- lengths ----------------------------------------------------------------------------------------------------------
 
@@ -65,10 +61,10 @@ def _square_of(x: Value) -> Value | None:
     needs=["sum"],
     equation="sqrt(sum(x * x, axes)) -> norm(x, axes); so for |x| of complex x",
     examples=lambda: [
-        (lambda x: sqrt(sum_(x * x, axes=(1,))))(_matrix()),
+        (lambda x: sqrt(sum_(x * x, axes=(1,))))(matrix()),
         (lambda z: sqrt(sum_(abs_(z) * abs_(z), axes=(0, 1))))(leaves(1, {0: "c128"}, (3, 4))[0]),
     ],
-    misses=lambda: [(lambda x, y: sqrt(sum_(x * y, axes=(1,))))(_matrix(), _matrix())],
+    misses=lambda: [(lambda x, y: sqrt(sum_(x * y, axes=(1,))))(matrix(), matrix())],
 )
 def sqrt_of_sum_of_squares(v: Value) -> Value | None:
     """The squares overflow or underflow where the length is ordinary; norm has a gradient of 0 at 0."""
@@ -111,12 +107,12 @@ def _root_of_scaled_sum(x: Value, facts) -> Value | None:
     needs=["*"],
     equation="sqrt(sum(x * x, axes) / n) -> norm(x, axes) * sqrt(1 / n); so for dot(x, x)",
     examples=lambda: [
-        (lambda x: sqrt(sum_(x * x, axes=(1,)) / 3))(_matrix()),
+        (lambda x: sqrt(sum_(x * x, axes=(1,)) / 3))(matrix()),
         sqrt(_dot(leaves(1, {}, (3,))[0], (0,)) * 2),
     ],
     misses=lambda: [
-        (lambda x: sqrt(sum_(x * x, axes=(1,)) / -3))(_matrix()),
-        (lambda x, y: sqrt(sum_(x * x, axes=(1,)) * y))(_matrix(), leaves(1, {}, (3,))[0]),
+        (lambda x: sqrt(sum_(x * x, axes=(1,)) / -3))(matrix()),
+        (lambda x, y: sqrt(sum_(x * x, axes=(1,)) * y))(matrix(), leaves(1, {}, (3,))[0]),
     ],
 )
 def sqrt_of_mean_of_squares(v: Value, context) -> Value | None:
@@ -129,11 +125,11 @@ def sqrt_of_mean_of_squares(v: Value, context) -> Value | None:
     kinds="f",
     equation="log(sum(x * x, axes)) -> 2 * log(norm(x, axes)); so for dot(x, x), and for means",
     examples=lambda: [
-        (lambda x: log(sum_(x * x, axes=(1,))))(_matrix()),
-        (lambda x: log(sum_(x * x, axes=(1,)) / 3))(_matrix()),
+        (lambda x: log(sum_(x * x, axes=(1,))))(matrix()),
+        (lambda x: log(sum_(x * x, axes=(1,)) / 3))(matrix()),
         log(_dot(leaves(1, {}, (3,))[0], (0,))),
     ],
-    misses=lambda: [(lambda x, y: log(sum_(x * y, axes=(1,))))(_matrix(), _matrix())],
+    misses=lambda: [(lambda x, y: log(sum_(x * y, axes=(1,))))(matrix(), matrix())],
 )
 def log_of_sum_of_squares(v: Value, context) -> Value | None:
     """The squares overflow or underflow where the log of their sum is ordinary."""
@@ -155,10 +151,10 @@ def _dot(x: Value, axes: tuple[int, ...], batch: tuple[int, ...] = ()) -> Value:
     equation="sqrt(dot(x, x)) -> norm(x)",
     examples=lambda: [
         sqrt(_dot(leaves(1, {}, (3,))[0], (0,))),
-        sqrt(_dot(_matrix(), (1,), (0,))),
+        sqrt(_dot(matrix(), (1,), (0,))),
     ],
     misses=lambda: [
-        (lambda x: sqrt(dot(x, x, contract=((1,), (1,)), batch=((), ()))))(_matrix()),
+        (lambda x: sqrt(dot(x, x, contract=((1,), (1,)), batch=((), ()))))(matrix()),
         example(lambda x, y: sqrt(dot(x, y, contract=((0,), (0,)), batch=((), ()))), leaves(2, {}, (3,))),
     ],
 )

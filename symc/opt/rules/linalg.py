@@ -13,7 +13,7 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.empty import factor_of_sum
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import example, leaves
+from symc.opt.engine.examples import dot_of, example, leaves
 
 Axes = tuple[int, ...]
 
@@ -22,17 +22,13 @@ def _matrices() -> list[Value]:
     return leaves(2, {}, (3, 3))
 
 
-def _dot(a: Value, b: Value, i: int = 1, j: int = 0) -> Value:
-    return dot(a, b, contract=((i,), (j,)), batch=((), ()))
-
-
 @rewrite(
     "dot",
     exact=False,
     equation="dot(transpose(x), y) -> dot(x, y) over other axes",
     examples=lambda: [
-        example(lambda a, b: _dot(transpose(a, perm=(1, 0)), b), _matrices()),
-        example(lambda a, b: _dot(a, transpose(b, perm=(1, 0))), _matrices()),
+        example(lambda a, b: dot_of(transpose(a, perm=(1, 0)), b), _matrices()),
+        example(lambda a, b: dot_of(a, transpose(b, perm=(1, 0))), _matrices()),
     ],
 )
 def dot_of_transpose(v: Value) -> Value | None:
@@ -58,7 +54,7 @@ def dot_of_transpose(v: Value) -> Value | None:
     "transpose",
     exact=False,
     equation="transpose(dot(x, y)) -> dot(y, x)",
-    examples=lambda: [transpose(example(_dot, _matrices()), perm=(1, 0))],
+    examples=lambda: [transpose(example(dot_of, _matrices()), perm=(1, 0))],
 )
 def transpose_of_dot(v: Value, context) -> Value | None:
     """The transpose of a product is the product the other way round."""
@@ -79,7 +75,7 @@ def transpose_of_dot(v: Value, context) -> Value | None:
     exact=False,
     equation="dot(broadcast(x), y) -> broadcast(dot(x, y)) where free axes are inserted",
     examples=lambda: [
-        (lambda a, b: _dot(broadcast(a, axes=(1,), shape=(3, 3)), b))(leaves(1, {}, (3,))[0], _matrices()[0])
+        (lambda a, b: dot_of(broadcast(a, axes=(1,), shape=(3, 3)), b))(leaves(1, {}, (3,))[0], _matrices()[0])
     ],
 )
 def dot_of_broadcast(v: Value) -> Value | None:
@@ -114,8 +110,8 @@ def dot_of_broadcast(v: Value) -> Value | None:
     weight=2,
     equation="dot(x, broadcast(y)) -> dot(sum(x), y) where contracted axes are inserted",
     examples=lambda: [
-        _dot(leaves(1, {}, (300, 40))[0], splat(2.0, TensorType("f64", (40, 50)))),
-        _dot(broadcast(leaves(1, {}, (30,))[0], axes=(0,), shape=(30, 400)), leaves(1, {}, (400, 50))[0]),
+        dot_of(leaves(1, {}, (300, 40))[0], splat(2.0, TensorType("f64", (40, 50)))),
+        dot_of(broadcast(leaves(1, {}, (30,))[0], axes=(0,), shape=(30, 400)), leaves(1, {}, (400, 50))[0]),
     ],
 )
 def product_with_repeated(v: Value, context) -> Value | None:

@@ -15,7 +15,8 @@ from symc.ir.text import splat_of
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite, rule
-from symc.opt.engine.pattern import example, is_number, leaves
+from symc.opt.engine.examples import example, leaves
+from symc.opt.engine.pattern import is_number
 
 BOTH = {"c": "bool", "d": "bool"}
 

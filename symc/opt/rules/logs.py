@@ -21,14 +21,11 @@ from symc.ir.text import splat_of
 from symc.ir.traverse import rebuild
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
-from symc.opt.engine.pattern import Term, cancels_first, example, flatten, is_number, join, leaves
+from symc.opt.engine.examples import example, leaves, matrix
+from symc.opt.engine.pattern import Term, cancels_first, flatten, is_number, join
 from symc.opt.facts.log_forms import exponent_of, log_of, log_of_factor, log_of_sum
 
 POSITIVE = {"x": (1e-8, 1e8)}
-
-
-def _matrix() -> Value:
-    return leaves(1, {}, (3, 4))[0]
 
 
 def where_nonnegative(x: Value) -> Value:
@@ -55,7 +52,7 @@ def log_of_exp(x):
     examples=lambda: [
         example(lambda x, y: log(exp(x) * y), leaves(2)),
         example(lambda x, y: log(exp(x) * 3.0), leaves(2)),
-        log(softmax(_matrix(), axes=(1,)) * _matrix()),
+        log(softmax(matrix(), axes=(1,)) * matrix()),
     ],
     misses=lambda: [example(lambda x, y: log(x * y), leaves(2))],
 )
@@ -103,12 +100,12 @@ def _log_of_product(v: Value, context) -> Value | None:
     weight=2,
     equation="log(cumsum(exp(x))) -> logcumsumexp(x), also with positive weights; so for roots, powers and products",
     examples=lambda: [
-        log(cumsum(exp(_matrix()) * 2.0, axis=1, reverse=False)),
-        log(cumsum(exp(_matrix()), axis=1, reverse=False)),
-        log(cumprod(exp(_matrix()), axis=0, reverse=True)),
+        log(cumsum(exp(matrix()) * 2.0, axis=1, reverse=False)),
+        log(cumsum(exp(matrix()), axis=1, reverse=False)),
+        log(cumprod(exp(matrix()), axis=0, reverse=True)),
         example(lambda x: log(sqrt(exp(x))), leaves(1)),
     ],
-    misses=lambda: [log(cumsum(_matrix(), axis=1, reverse=False))],
+    misses=lambda: [log(cumsum(matrix(), axis=1, reverse=False))],
 )
 def log_of_exponential(v: Value, context) -> Value | None:
     """The exponentials overflow or vanish where the log is ordinary."""
@@ -126,7 +123,7 @@ def log_of_exponential(v: Value, context) -> Value | None:
     needs=["cumprod"],
     tags=["conditioned"],
     equation="log(cumprod(x)) -> cumsum(log(abs(x))), and nan where the product is negative",
-    examples=lambda: [log(cumprod(_matrix(), axis=1, reverse=False))],
+    examples=lambda: [log(cumprod(matrix(), axis=1, reverse=False))],
 )
 def log_of_cumprod(v: Value, context) -> Value | None:
     """A product of many numbers overflows or vanishes."""
@@ -145,8 +142,8 @@ def log_of_cumprod(v: Value, context) -> Value | None:
     kinds="f",
     equation="log(gather(exp(x), i)) -> gather(x, i); so for softmax, and for slice, reshape, transpose, broadcast",
     examples=lambda: [
-        log(gather(exp(_matrix()), leaves(1, {0: "i64"}, (2,))[0], axes=(0,))),
-        log(gather(softmax(_matrix(), axes=(1,)), leaves(1, {0: "i64"}, (2,))[0], axes=(0,))),
+        log(gather(exp(matrix()), leaves(1, {0: "i64"}, (2,))[0], axes=(0,))),
+        log(gather(softmax(matrix(), axes=(1,)), leaves(1, {0: "i64"}, (2,))[0], axes=(0,))),
     ],
 )
 def log_of_moved_exp(v: Value) -> Value | None:
@@ -170,7 +167,7 @@ def log_of_moved_exp(v: Value) -> Value | None:
     needs=["exp"],
     tags=["conditioned"],
     equation="prod(exp(x)) -> exp(sum(x))",
-    examples=lambda: [prod(exp(_matrix()), axes=(1,))],
+    examples=lambda: [prod(exp(matrix()), axes=(1,))],
 )
 def product_over_exp(v: Value) -> Value | None:
     """One exponential for many, and no overflow between them."""
@@ -184,7 +181,7 @@ def product_over_exp(v: Value) -> Value | None:
     needs=["prod"],
     tags=["conditioned"],
     equation="log(prod(x)) -> sum(log(abs(x))), and nan where the product is negative",
-    examples=lambda: [log(prod(_matrix(), axes=(1,)))],
+    examples=lambda: [log(prod(matrix(), axes=(1,)))],
 )
 def log_of_prod(v: Value, context) -> Value | None:
     """A product of many numbers overflows or vanishes: a likelihood."""

@@ -17,7 +17,8 @@ from symc.ir.ops.shape import broadcast
 from symc.ir.record import replace
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
-from symc.opt.engine.pattern import example, flatten, is_number, join, leaves, parts
+from symc.opt.engine.examples import example, leaves, matrix
+from symc.opt.engine.pattern import flatten, is_number, join, parts
 from symc.opt.facts.log_forms import (
     exponent_of,
     is_shifted,
@@ -31,12 +32,8 @@ from symc.opt.facts.log_forms import (
 Axes = tuple[int, ...]
 
 
-def _matrix() -> Value:
-    return leaves(1, {}, (3, 4))[0]
-
-
 def _rows(x: Value) -> Value:
-    return spread(x, _matrix(), (1,))
+    return spread(x, matrix(), (1,))
 
 
 def without_shift(x: Value, axes: Axes) -> tuple[Value, Value | None]:
@@ -69,7 +66,7 @@ def may_go(m: Value, y: Value, axes: Axes, context) -> bool:
         example(lambda x, y: log(exp(x) + exp(y)), leaves(2)),
         example(lambda x, y: log(exp(x) + exp(y) * 3.0 + exp(x * y) + 2.0), leaves(2)),
         example(lambda x, y: log1p(exp(x) + exp(y)), leaves(2)),
-        log(sum_(exp(_matrix()), axes=(1,)) + exp(leaves(1, {}, (3,))[0])),
+        log(sum_(exp(matrix()), axes=(1,)) + exp(leaves(1, {}, (3,))[0])),
     ],
     misses=lambda: [
         example(lambda x, y: log(exp(x) + y), leaves(2)),
@@ -102,7 +99,7 @@ def sum_of_one_and_exp(a: Value) -> bool:
         example(lambda x, y: log1p(exp(x) * 3.0), leaves(2)),
         example(lambda x, y: log1p(exp(x) * exp(y) / 2.0), leaves(2)),
         example(lambda x, y: log1p((exp(x) + exp(y)) * exp(y)), leaves(2)),
-        log1p(sum_(exp(_matrix()), axes=(1,))),
+        log1p(sum_(exp(matrix()), axes=(1,))),
     ],
     misses=lambda: [example(lambda x, y: log1p(x * y), leaves(2))],
 )
@@ -131,11 +128,11 @@ def log_sub_exp(x, y):
     needs=["sum"],
     equation="log(sum(exp(x), axes)) -> logsumexp(x, axes); so for sigmoids",
     examples=lambda: [
-        log(sum_(sigmoid(_matrix()), axes=(1,))),
-        log(sum_(exp(_matrix()), axes=(1,))),
-        log(sum_(exp(_matrix()), axes=(0, 1))),
+        log(sum_(sigmoid(matrix()), axes=(1,))),
+        log(sum_(exp(matrix()), axes=(1,))),
+        log(sum_(exp(matrix()), axes=(0, 1))),
     ],
-    misses=lambda: [log(sum_(_matrix(), axes=(1,)))],
+    misses=lambda: [log(sum_(matrix(), axes=(1,)))],
 )
 def log_sum_exp(v: Value, context) -> Value | None:
     """exp(x) overflows or vanishes where the log of its sum is ordinary."""
@@ -162,13 +159,13 @@ def _shift(top: Value, weight: Value | None, e: Value, axes: Axes) -> tuple[Valu
     equation="log(sum(w * exp(x), axes)) -> m + log(sum(w * exp(x - m), axes)), m the greatest x where w is not 0; "
     "so for sums of a few, times what does not vary along the axes, and for log1p",
     examples=lambda: [
-        log(sum_(exp(_matrix()) * _matrix(), axes=(1,))),
-        log(sum_(exp(_matrix()) / _rows(leaves(1, {}, (3,))[0]) * _matrix(), axes=(0,))),
-        log1p(sum_(exp(_matrix()) * _matrix(), axes=(1,)) / 4),
-        log(_product(exp(_matrix()), leaves(1, {}, (4,))[0])),
+        log(sum_(exp(matrix()) * matrix(), axes=(1,))),
+        log(sum_(exp(matrix()) / _rows(leaves(1, {}, (3,))[0]) * matrix(), axes=(0,))),
+        log1p(sum_(exp(matrix()) * matrix(), axes=(1,)) / 4),
+        log(_product(exp(matrix()), leaves(1, {}, (4,))[0])),
         example(lambda x, y, z: log(z * exp(x) + (1 - z) * exp(y)), leaves(3)),
     ],
-    misses=lambda: [log(sum_(_matrix() * _matrix(), axes=(1,)))],
+    misses=lambda: [log(sum_(matrix() * matrix(), axes=(1,)))],
 )
 def log_sum_weighted_exp(v: Value, context) -> Value | None:
     """exp(x) overflows or vanishes where the log of the sum is ordinary, whatever the weights, negative ones too."""
@@ -196,10 +193,10 @@ def log_sum_weighted_exp(v: Value, context) -> Value | None:
     tags=["conditioned"],
     equation="log(exp(x) @ w) -> m + log(exp(x - m) @ w), m the greatest x; w positive",
     examples=lambda: [
-        log(_product(exp(_matrix()), exp(leaves(1, {}, (4, 2))[0]) + 1)),
-        log(_product(exp(leaves(1, {}, (2, 4))[0]) + 1, exp(_matrix()), 1, 1)),
+        log(_product(exp(matrix()), exp(leaves(1, {}, (4, 2))[0]) + 1)),
+        log(_product(exp(leaves(1, {}, (2, 4))[0]) + 1, exp(matrix()), 1, 1)),
     ],
-    misses=lambda: [log(_product(exp(_matrix()), leaves(1, {}, (4, 2))[0]))],
+    misses=lambda: [log(_product(exp(matrix()), leaves(1, {}, (4, 2))[0]))],
 )
 def log_dot_exp(v: Value, context) -> Value | str | None:
     """exp(x) overflows or vanishes where the log of the product is ordinary."""
@@ -253,7 +250,7 @@ def _put_back(x: Value, m: Value) -> Value:
 
 
 def _greatest() -> tuple[Value, Value]:
-    x = _matrix()
+    x = matrix()
     return x, max_(x, axes=(1,))
 
 
@@ -263,8 +260,8 @@ def _greatest() -> tuple[Value, Value]:
     kinds="f",
     needs=["logsumexp"],
     equation="m + logsumexp(x - m) -> logsumexp(x) for m = max(x), or any m that is not nan",
-    examples=lambda: [_put_back(*_greatest()), _put_back(_matrix(), promised(leaves(1, {}, (3,))[0], "finite"))],
-    misses=lambda: [_put_back(_matrix(), leaves(1, {}, (3,))[0])],
+    examples=lambda: [_put_back(*_greatest()), _put_back(matrix(), promised(leaves(1, {}, (3,))[0], "finite"))],
+    misses=lambda: [_put_back(matrix(), leaves(1, {}, (3,))[0])],
 )
 def shift_put_back(v: Value, context) -> Value | None:
     """A shift that was made by hand and is put back; logsumexp makes its own. (Alone, the shifted one is the more

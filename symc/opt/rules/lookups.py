@@ -16,14 +16,14 @@ from symc.ir.ops.cast import cast
 from symc.ir.ops.index import gather
 from symc.ir.ops.kernel import check_index, checked_index
 from symc.ir.ops.leaf import array, iota, size
-from symc.ir.ops.linalg import dot, free_axes
+from symc.ir.ops.linalg import dot, free_axes, matmul
 from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast, transpose
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import leaves
+from symc.opt.engine.examples import index, leaf, leaves
 from symc.opt.facts.forms import Steps, is_eye, steps_of
 from symc.opt.rules.indexing import depth_of, number_like, other_axes, reads_no_more
 from symc.opt.rules.reads import lines_of
@@ -31,20 +31,8 @@ from symc.opt.rules.reads import lines_of
 I64 = DTYPES["i64"]
 
 
-def _leaf(*shape: int) -> Value:
-    return leaves(1, {}, shape)[0]
-
-
-def _index(*shape: int) -> Value:
-    return leaves(1, {0: "i64"}, shape)[0]
-
-
 def _count(n: int) -> Value:
     return iota(shape=(n,), axis=0, dtype=I64)
-
-
-def _dot(x: Value, y: Value) -> Value:
-    return dot(x, y, contract=((1,), (0,)), batch=((), ()))
 
 
 # --- gathers of computations ------------------------------------------------------------------------------------------
@@ -55,10 +43,10 @@ def _dot(x: Value, y: Value) -> Value:
     exact=True,
     equation="f(x, y)[i] -> f(x[i], y[i])",
     examples=lambda: [
-        gather(lookup("exp")(_leaf(9, 2)), _index(3), axes=(0,)),
-        gather(_leaf(9) + _leaf(9), _index(), axes=(0,)),
+        gather(lookup("exp")(leaf(9, 2)), index(3), axes=(0,)),
+        gather(leaf(9) + leaf(9), index(), axes=(0,)),
     ],
-    misses=lambda: [gather(lookup("exp")(_leaf(9, 2)), _index(12), axes=(0,))],
+    misses=lambda: [gather(lookup("exp")(leaf(9, 2)), index(12), axes=(0,))],
 )
 def gather_of_elementwise(v: Value, context) -> Value | str | None:
     """Only what is read is computed."""
@@ -88,11 +76,11 @@ def _counts(x: Value, depth: int = 3) -> bool:
     exact=False,
     equation="sum(x, a)[i] -> sum(x[i], a); softmax, cumsum, sort along other axes as well",
     examples=lambda: [
-        gather(sum_(_leaf(9, 2), axes=(1,)), _index(3), axes=(0,)),
-        gather(lookup("sort")(_leaf(9, 2), axis=1), _index(3), axes=(0,)),
-        gather(sum_(_leaf(2, 9, 3), axes=(0,)), _index(3), axes=(0,)),
+        gather(sum_(leaf(9, 2), axes=(1,)), index(3), axes=(0,)),
+        gather(lookup("sort")(leaf(9, 2), axis=1), index(3), axes=(0,)),
+        gather(sum_(leaf(2, 9, 3), axes=(0,)), index(3), axes=(0,)),
     ],
-    misses=lambda: [gather(lookup("sort")(_leaf(9, 2), axis=0), _index(3), axes=(0,))],
+    misses=lambda: [gather(lookup("sort")(leaf(9, 2), axis=0), index(3), axes=(0,))],
 )
 def gather_of_lines(v: Value, context) -> Value | None:
     """Only the lines that are read are worked on."""
@@ -118,12 +106,12 @@ def gather_of_lines(v: Value, context) -> Value | None:
     needs=["dot"],
     equation="(x @ y)[i] -> x[i] @ y; diag(x @ y) -> sum(x * y.T, 1)",
     examples=lambda: [
-        gather(_dot(_leaf(9, 4), _leaf(4, 5)), _index(3), axes=(0,)),
-        gather(_dot(_leaf(4, 5), _leaf(5, 9)), _index(3), axes=(1,)),
-        gather(_dot(_leaf(6, 4), _leaf(4, 6)), _count(6), _count(6), axes=(0, 1)),
-        gather(_dot(_leaf(6, 4), _leaf(4, 7)), _index(), _index(), axes=(0, 1)),
+        gather(matmul(leaf(9, 4), leaf(4, 5)), index(3), axes=(0,)),
+        gather(matmul(leaf(4, 5), leaf(5, 9)), index(3), axes=(1,)),
+        gather(matmul(leaf(6, 4), leaf(4, 6)), _count(6), _count(6), axes=(0, 1)),
+        gather(matmul(leaf(6, 4), leaf(4, 7)), index(), index(), axes=(0, 1)),
     ],
-    misses=lambda: [gather(_dot(_leaf(9, 4), _leaf(4, 5)), _index(12), axes=(0,))],
+    misses=lambda: [gather(matmul(leaf(9, 4), leaf(4, 5)), index(12), axes=(0,))],
     written=lambda sc: sc.trace(sc.input("x", "float64", shape=(6, 4)) @ sc.input("y", "float64", shape=(4, 6))),
 )
 def gather_of_dot(v: Value, context) -> Value | str | None:
@@ -178,9 +166,9 @@ def _by_element(parts: Sequence[Value], contract: Sequence[tuple[int, ...]], dep
     weight=3,
     equation="eye(n)[i] @ x -> x[i]",
     examples=lambda: [
-        _dot(_one_hot(check_index(_index(30), size=50)), _leaf(50, 20)),
-        _dot(_leaf(20, 50), transpose(_one_hot(_index(30)), perm=(1, 0))),
-        _dot(gather(array(np.eye(9)), _index(30), axes=(0,)), _leaf(9, 50)),
+        matmul(_one_hot(check_index(index(30), size=50)), leaf(50, 20)),
+        matmul(leaf(20, 50), transpose(_one_hot(index(30)), perm=(1, 0))),
+        matmul(gather(array(np.eye(9)), index(30), axes=(0,)), leaf(9, 50)),
     ],
     written=lambda sc: [
         sc.eye(50)[sc.input("i", "int64", shape=(30,))] @ sc.input("x", "float64", shape=(50, 20)),
@@ -249,7 +237,7 @@ def _selected(m: Value, along: int) -> Value | None:
     needs=["random_bits"],
     equation="random_bits(key, n)[i] -> bits of element i",
     examples=lambda: [gather(lookup("random_bits")(leaves(1, {0: "u64"}, (2,))[0], shape=(9,), dtype=DTYPES["u64"]),
-                             _index(3), axes=(0,))],
+                             index(3), axes=(0,))],
     written=lambda sc: sc.random.normal(sc.random.key(3), (1000,))[sc.input("i", "int64", shape=(3,))],
 )  # fmt: skip
 def gather_of_bits(v: Value, context) -> Value | None:
@@ -266,8 +254,8 @@ def gather_of_bits(v: Value, context) -> Value | None:
     exact=True,
     needs=["position"],
     equation="position(shape)[i] -> i * stride + the rest",
-    examples=lambda: [gather(lookup("position")(shape=(5, 4)), _index(3), axes=(k,)) for k in (0, 1)],
-    misses=lambda: [gather(leaves(1, {0: "u64"}, (5, 4))[0], _index(3), axes=(0,))],
+    examples=lambda: [gather(lookup("position")(shape=(5, 4)), index(3), axes=(k,)) for k in (0, 1)],
+    misses=lambda: [gather(leaves(1, {0: "u64"}, (5, 4))[0], index(3), axes=(0,))],
     arises="of random numbers that are looked up",
 )
 def gather_of_position(v: Value) -> Value | None:

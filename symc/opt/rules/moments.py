@@ -12,13 +12,10 @@ from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import flatten, join, leaves
+from symc.opt.engine.examples import matrix
+from symc.opt.engine.pattern import flatten, join
 
 Axes = tuple[int, ...]
-
-
-def _matrix() -> Value:
-    return leaves(1, {}, (3, 4))[0]
 
 
 def _is_count(n: Value, count: Size, inverse: bool = False) -> bool:
@@ -77,7 +74,7 @@ def _examples() -> list[Value]:
     def mean3(x: Value) -> Value:
         return sum_(x, axes=(0,)) / 3
 
-    x, y = _matrix(), _matrix()
+    x, y = matrix(), matrix()
     return [
         mean(x * x) - mean(x) * mean(x),
         mean3(x * x) - mean3(x) * mean3(x),
@@ -94,9 +91,9 @@ def _examples() -> list[Value]:
     equation="mean(x * y) - mean(x) * mean(y) -> mean((x - mean(x)) * (y - mean(y)))",
     examples=_examples,
     misses=lambda: [
-        (lambda x: sum_(x * x, axes=(1,)) / 4 - (sum_(x, axes=(1,)) / 3) * (sum_(x, axes=(1,)) / 3))(_matrix()),
+        (lambda x: sum_(x * x, axes=(1,)) / 4 - (sum_(x, axes=(1,)) / 3) * (sum_(x, axes=(1,)) / 3))(matrix()),
         (lambda x, y: sum_(x * x, axes=(1,)) / 4 - (sum_(x, axes=(1,)) / 4) * (sum_(y, axes=(1,)) / 4))(
-            _matrix(), _matrix()
+            matrix(), matrix()
         ),
     ],
 )
@@ -129,7 +126,7 @@ def _are_means(means: tuple[Value, ...], whole: Value) -> bool:
 
 
 def _total_examples() -> list[Value]:
-    x = _matrix()
+    x = matrix()
     s = sum_(x, axes=(1,))
     return [
         sum_(x * x, axes=(1,)) - s * s / 4,
@@ -146,8 +143,8 @@ def _total_examples() -> list[Value]:
     equation="sum(x * x) - sum(x)**2 / n -> sum((x - mean(x))**2); so for sum(x * x) - n * mean(x)**2",
     examples=_total_examples,
     misses=lambda: [
-        (lambda x: sum_(x * x, axes=(1,)) - sum_(x, axes=(1,)) * sum_(x, axes=(1,)) / 3)(_matrix()),
-        (lambda x: sum_(x * x, axes=(1,)) - sum_(x, axes=(1,)) * sum_(x, axes=(1,)))(_matrix()),
+        (lambda x: sum_(x * x, axes=(1,)) - sum_(x, axes=(1,)) * sum_(x, axes=(1,)) / 3)(matrix()),
+        (lambda x: sum_(x * x, axes=(1,)) - sum_(x, axes=(1,)) * sum_(x, axes=(1,)))(matrix()),
     ],
 )
 def squares_about_mean(v: Value) -> Value | None:
@@ -195,7 +192,7 @@ def _eps(v: Value) -> float:
 
 
 def _weighted_examples() -> list[Value]:
-    x, w = _matrix(), _matrix()
+    x, w = matrix(), matrix()
     total = sum_(w, axes=(1,))
     mean = sum_(w * x, axes=(1,)) / total
     return [sum_(w * (x * x), axes=(1,)) / total - mean * mean]
@@ -209,7 +206,7 @@ def _weighted_examples() -> list[Value]:
     equation="sum(w * x * x) / sum(w) - (sum(w * x) / sum(w))**2 -> sum(w * (x - mean)**2) / sum(w)",
     examples=_weighted_examples,
     misses=lambda: [
-        (lambda x, w: sum_(w * (x * x), axes=(1,)) / sum_(w, axes=(1,)) - sum_(w * x, axes=(1,)))(_matrix(), _matrix())
+        (lambda x, w: sum_(w * (x * x), axes=(1,)) / sum_(w, axes=(1,)) - sum_(w * x, axes=(1,)))(matrix(), matrix())
     ],
 )
 def weighted_variance(v: Value) -> Value | None:

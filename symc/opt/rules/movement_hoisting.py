@@ -8,23 +8,15 @@ compares canonical forms. Only work that nothing else reads moves, and none is r
 from __future__ import annotations
 
 from symc.ir.op import lookup
-from symc.ir.ops.linalg import dot
+from symc.ir.ops.linalg import matmul
 from symc.ir.ops.shape import broadcast, inverse_permutation, reshape, transpose
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import example, leaves
+from symc.opt.engine.examples import example, leaf
 from symc.opt.engine.rule import Context
 from symc.opt.facts.forms import unit_axes
 from symc.opt.rules.linalg import transpose_of_dot
-
-
-def _leaf(*shape: int) -> Value:
-    return leaves(1, {}, shape)[0]
-
-
-def _matmul(x: Value, y: Value) -> Value:
-    return dot(x, y, contract=((1,), (0,)), batch=((), ()))
 
 
 @rewrite(
@@ -32,8 +24,8 @@ def _matmul(x: Value, y: Value) -> Value:
     exact=False,
     equation="transpose(f(x, y)) -> f(transpose(x), transpose(y))",
     examples=lambda: [
-        transpose(lookup("exp")(_leaf(20, 30)), perm=(1, 0)),
-        transpose(_matmul(_leaf(200, 100), _leaf(100, 300)) + 1, perm=(1, 0)),
+        transpose(lookup("exp")(leaf(20, 30)), perm=(1, 0)),
+        transpose(matmul(leaf(200, 100), leaf(100, 300)) + 1, perm=(1, 0)),
     ],
     written=lambda sc: example(
         lambda x, y: (x @ y).T + 1,
@@ -70,7 +62,7 @@ def _transposed(x: Value, perm: tuple[int, ...], context: Context) -> Value:
     "reshape",
     exact=True,
     equation="reshape(f(x, y)) -> f(reshape(x), reshape(y)) where axes of size 1 come and go",
-    examples=lambda: [reshape(lookup("exp")(_leaf(20, 30)), shape=(20, 1, 30))],
+    examples=lambda: [reshape(lookup("exp")(leaf(20, 30)), shape=(20, 1, 30))],
     written=lambda sc: example(
         lambda x, y: sc.exp(x)[:, None] * y,
         [sc.input("x", "float64", shape=(20,)), sc.input("y", "float64", shape=(20, 1))],

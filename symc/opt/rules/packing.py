@@ -6,7 +6,7 @@ from symc.ir.dim import product
 from symc.ir.ops.shape import reshape, slice_
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import example, leaves
+from symc.opt.engine.examples import example, leaves
 
 
 def _heads(x: Value) -> Value:

@@ -8,20 +8,16 @@ from symc.ir.ops.pool import max_pool
 from symc.ir.ops.shape import broadcast
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import leaves
+from symc.opt.engine.examples import leaf
 
 
 def _pool(x: Value) -> Value:
     return max_pool(x, window=(2,), stride=(2,), dilation=(1,))
 
 
-def _leaf(*shape: int) -> Value:
-    return leaves(1, {}, shape)[0]
-
-
 def _rows() -> Value:
     """One number for each row, in all of its elements."""
-    return broadcast(_leaf(3), axes=(0,), shape=(3, 4))
+    return broadcast(leaf(3), axes=(0,), shape=(3, 4))
 
 
 @rewrite(
@@ -31,15 +27,15 @@ def _rows() -> Value:
     family="sinking",
     equation="max_pool(x + c) -> max_pool(x) + c, and maximum, minimum of x and c, where c is one number in a window",
     examples=lambda: [
-        _pool(maximum(_leaf(3, 4), 0)),
-        _pool(maximum(_leaf(3, 4) + _rows(), 0)),
-        _pool(minimum(_rows(), _leaf(3, 4))),
-        _pool(_leaf(3, 4) - _rows()),
+        _pool(maximum(leaf(3, 4), 0)),
+        _pool(maximum(leaf(3, 4) + _rows(), 0)),
+        _pool(minimum(_rows(), leaf(3, 4))),
+        _pool(leaf(3, 4) - _rows()),
     ],
     misses=lambda: [
-        _pool(_rows() - _leaf(3, 4)),
-        _pool(maximum(_leaf(3, 4), broadcast(_leaf(4), axes=(1,), shape=(3, 4)))),
-        _pool(lookup("mul")(_leaf(3, 4), _rows())),
+        _pool(_rows() - leaf(3, 4)),
+        _pool(maximum(leaf(3, 4), broadcast(leaf(4), axes=(1,), shape=(3, 4)))),
+        _pool(lookup("mul")(leaf(3, 4), _rows())),
     ],
     written=lambda sc: [sc.max_pool(sc.relu(sc.conv(sc.tensor4("x"), sc.input("w", shape=(2, 3, 3, 3)))), 2)],
 )

@@ -11,7 +11,8 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.canonicalize import inverse_of_root
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import example, is_number, leaves
+from symc.opt.engine.examples import example, leaves
+from symc.opt.engine.pattern import is_number
 from symc.opt.engine.rule import OPT_IN
 from symc.opt.rules.logs import where_nonnegative
 

@@ -21,17 +21,9 @@ from symc.ir.ops.shape import broadcast
 from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
-from symc.opt.engine.pattern import Term, example, flatten, join, leaves
+from symc.opt.engine.examples import example, leaves, matrix
+from symc.opt.engine.pattern import Term, flatten, join, without
 from symc.opt.facts.log_forms import Weighted, exponent_of, is_shifted, log_of_sum, weighted, weighted_sum
-
-
-def _matrix() -> Value:
-    return leaves(1, {}, (3, 4))[0]
-
-
-def _without(terms: list[Term], *gone: int) -> list[Term]:
-    return [t for k, t in enumerate(terms) if k not in gone]
-
 
 # --- sums of a few ----------------------------------------------------------------------------------------------------
 
@@ -96,7 +88,7 @@ def quotient_by_number_and_exp(v: Value) -> Value | None:
         number = c if i is None else k
         if number != 1:
             made = made * (1 / number)
-        return join([(1, made), *_without(terms, j, j if i is None else i)], "product")
+        return join([(1, made), *without(terms, j, j if i is None else i)], "product")
     return None
 
 
@@ -110,9 +102,9 @@ def quotient_by_number_and_exp(v: Value) -> Value | None:
     equation="exp(x) / (1 + exp(x) + exp(y)) -> exp(x - log(1 + exp(x) + exp(y))); so for 1 + sum(exp(x)), and for "
     "cumsum(exp(x))",
     examples=lambda: [
-        (lambda e: e / cumsum(e, axis=1, reverse=False))(exp(_matrix())),
+        (lambda e: e / cumsum(e, axis=1, reverse=False))(exp(matrix())),
         example(lambda x, y: exp(x) / (exp(x) + exp(y) + 1), leaves(2)),
-        (lambda e: e / spread(sum_(e, axes=(1,)) + 0.5, e, (1,)))(exp(_matrix())),
+        (lambda e: e / spread(sum_(e, axes=(1,)) + 0.5, e, (1,)))(exp(matrix())),
     ],
     misses=lambda: [example(lambda x, y: exp(x) / (exp(x) + y), leaves(2))],
 )
@@ -128,7 +120,7 @@ def exp_over_sum(v: Value, context) -> Value | None:
         if found is None or not inside:
             continue
         low = broadcast(found, **d.attrs) if d.op is broadcast else found
-        return join([(1, exp(terms[i][1].operands[0] - low)), *_without(terms, i, j)], "product")
+        return join([(1, exp(terms[i][1].operands[0] - low)), *without(terms, i, j)], "product")
     return None
 
 
@@ -183,7 +175,7 @@ def _sum_of_exp(d: Value) -> Weighted | None:
 
 
 def _attention() -> Value:
-    e = exp(_matrix())
+    e = exp(matrix())
     x = dot(e, leaves(1, {}, (4, 2))[0], contract=((1,), (0,)), batch=((), ()))
     return x / broadcast(sum_(e, axes=(1,)), axes=(0,), shape=(3, 2))
 
@@ -198,12 +190,12 @@ def _attention() -> Value:
     equation="sum(u * exp(x)) / sum(w * exp(x)) -> sum(u * exp(x - m)) / sum(w * exp(x - m)), m the greatest x where w "
     "is not 0; so for exp(x) @ u, and for u * exp(x)",
     examples=lambda: [
-        (lambda e, y: sum_(e * y, axes=(1,)) / sum_(e, axes=(1,)))(exp(_matrix()), _matrix()),
-        (lambda e, y: (lambda p: p / spread(sum_(p, axes=(1,)), e, (1,)))(e * y))(exp(_matrix()), _matrix()),
+        (lambda e, y: sum_(e * y, axes=(1,)) / sum_(e, axes=(1,)))(exp(matrix()), matrix()),
+        (lambda e, y: (lambda p: p / spread(sum_(p, axes=(1,)), e, (1,)))(e * y))(exp(matrix()), matrix()),
         _attention(),
     ],
     misses=lambda: [
-        (lambda e, y: sum_(e * y, axes=(0,)) / sum_(e, axes=(0,)))(exp(_matrix()), exp(_matrix())),
+        (lambda e, y: sum_(e * y, axes=(0,)) / sum_(e, axes=(0,)))(exp(matrix()), exp(matrix())),
     ],
 )
 def quotient_of_sums_of_exp(v: Value, context) -> Value | None:
@@ -217,7 +209,7 @@ def quotient_of_sums_of_exp(v: Value, context) -> Value | None:
         top = low.top(v, context.facts)
         top = stop_gradient(where(isfinite(top), top, like(top, 0)))
         for i, (s, n) in enumerate(terms):
-            rest = _without(terms, i, j)
+            rest = without(terms, i, j)
             made = _shifted_numerator(n, d, low, top, rest, context.facts) if s > 0 else None
             if made is not None:
                 below = low.shifted(top, context.facts)
@@ -234,9 +226,9 @@ def quotient_of_sums_of_exp(v: Value, context) -> Value | None:
     tags=["conditioned"],
     equation="sum(exp(x))**2 / sum(exp(y)) -> exp(2 * logsumexp(x) - logsumexp(y))",
     examples=lambda: [
-        (lambda s, t: s * s / t)(sum_(exp(_matrix()), axes=(1,)), sum_(exp(_matrix() * 2), axes=(1,))),
+        (lambda s, t: s * s / t)(sum_(exp(matrix()), axes=(1,)), sum_(exp(matrix() * 2), axes=(1,))),
     ],
-    misses=lambda: [(lambda s, t: s / t)(sum_(exp(_matrix()), axes=(1,)), sum_(_matrix(), axes=(1,)))],
+    misses=lambda: [(lambda s, t: s / t)(sum_(exp(matrix()), axes=(1,)), sum_(matrix(), axes=(1,)))],
 )
 def quotient_of_different_sums_of_exp(v: Value) -> Value | None:
     """inf / inf for large x, 0 / 0 for very negative ones: the effective size of a sample."""
@@ -246,7 +238,7 @@ def quotient_of_different_sums_of_exp(v: Value) -> Value | None:
     if len({s for _, s, _ in found}) < 2:
         return None
     made = exp(join([(s, e) for _, s, e in found], "sum"))
-    return join([(1, made), *_without(terms, *[k for k, _, _ in found])], "product")
+    return join([(1, made), *without(terms, *[k for k, _, _ in found])], "product")
 
 
 def _is_shifted_sum(x: Value) -> bool:

@@ -16,13 +16,9 @@ from symc.ir.ops.shape import slice_
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import example, leaves
+from symc.opt.engine.examples import example, leaf, leaves
 from symc.opt.facts.forms import steps_of
 from symc.opt.rules.slices import is_whole, row, window_over
-
-
-def _leaf(*shape: int) -> Value:
-    return leaves(1, {}, shape)[0]
 
 
 def lines_of(x: Value) -> tuple[int, ...] | None:
@@ -61,7 +57,7 @@ def window_starts(w: Value) -> list[Size] | None:
     "slice",
     exact=True,
     equation="slice(f(x, y)) -> f(slice(x), slice(y))",
-    examples=lambda: [slice_(lookup("exp")(_leaf(9)), start=(1,), size=(4,), step=(2,))],
+    examples=lambda: [slice_(lookup("exp")(leaf(9)), start=(1,), size=(4,), step=(2,))],
 )
 def slice_of_elementwise(v: Value, context) -> Value | None:
     """Only what is read is computed (where nothing else reads the rest)."""
@@ -76,9 +72,9 @@ def slice_of_elementwise(v: Value, context) -> Value | None:
     exact=False,
     equation="slice(sum(x, a)) -> sum(slice(x), a); softmax, cumsum, sort along other axes as well",
     examples=lambda: [
-        row(sum_(_leaf(3, 4), axes=(1,))),
-        row(lookup("sort")(_leaf(3, 4), axis=1)),
-        row(lookup("logsumexp")(_leaf(3, 2, 4), axes=(2,))),
+        row(sum_(leaf(3, 4), axes=(1,))),
+        row(lookup("sort")(leaf(3, 4), axis=1)),
+        row(lookup("logsumexp")(leaf(3, 2, 4), axes=(2,))),
     ],
 )
 def slice_of_lines(v: Value, context) -> Value | None:
@@ -104,7 +100,7 @@ def slice_of_lines(v: Value, context) -> Value | None:
     exact=False,
     needs=["dot"],
     equation="slice(dot(x, y)) -> dot(slice(x), slice(y))",
-    examples=lambda: [row(dot(_leaf(3, 4), _leaf(4, 5), contract=((1,), (0,)), batch=((), ())))],
+    examples=lambda: [row(dot(leaf(3, 4), leaf(4, 5), contract=((1,), (0,)), batch=((), ())))],
 )
 def slice_of_dot(v: Value, context) -> Value | None:
     """Rows and columns that nobody reads are not multiplied."""
@@ -127,7 +123,7 @@ def slice_of_dot(v: Value, context) -> Value | None:
     exact=True,
     needs=["gather"],
     equation="slice(gather(x, i)) -> gather(x, slice(i))",
-    examples=lambda: [row(gather(_leaf(5, 2), leaves(1, {0: "i64"}, (4,))[0], axes=(0,)))],
+    examples=lambda: [row(gather(leaf(5, 2), leaves(1, {0: "i64"}, (4,))[0], axes=(0,)))],
 )
 def slice_of_gather(v: Value, context) -> Value | None:
     """Only what is read is looked up."""
@@ -149,7 +145,7 @@ def slice_of_gather(v: Value, context) -> Value | None:
     needs=["dynamic_update_slice"],
     equation="slice(x with y at a window) -> slice(y) inside of the window, slice(x) beside it",
     examples=lambda: [
-        slice_(dynamic_update_slice(_leaf(9), _leaf(3), scalar(2, "i64")), start=(k,), size=(2,), step=(1,))
+        slice_(dynamic_update_slice(leaf(9), leaf(3), scalar(2, "i64")), start=(k,), size=(2,), step=(1,))
         for k in (3, 0, 6)
     ],
     written=lambda sc: example(

@@ -19,14 +19,11 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.empty import factor_of_sum, where_any
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import example, flatten, join, leaves
+from symc.opt.engine.examples import example, leaf, leaves
+from symc.opt.engine.pattern import flatten, join
 
 #: Parts of a concatenation that are reduced one by one.
 MOST_PARTS = 4
-
-
-def _leaf(*shape: int) -> Value:
-    return leaves(1, {}, shape)[0]
 
 
 # --- signs and numbers ------------------------------------------------------------------------------------------------
@@ -39,7 +36,7 @@ def _leaf(*shape: int) -> Value:
     needs=["neg"],
     tags=["signed-zero"],
     equation="max(-x, axes) -> -min(x, axes); min(-x, axes) -> -max(x, axes)",
-    examples=lambda: [max_(-_leaf(3, 4), axes=(1,)), min_(-_leaf(3, 4), axes=(0, 1))],
+    examples=lambda: [max_(-leaf(3, 4), axes=(1,)), min_(-leaf(3, 4), axes=(0, 1))],
 )
 def extreme_of_negated(v: Value) -> Value | None:
     """One sign for many."""
@@ -53,7 +50,7 @@ def extreme_of_negated(v: Value) -> Value | None:
     kinds="fc",
     needs=["neg"],
     equation="prod(-x, axes) -> prod(x, axes) or -prod(x, axes)",
-    examples=lambda: [prod(-_leaf(3, 4), axes=(0,)), prod(-_leaf(3, 4), axes=(1,))],
+    examples=lambda: [prod(-leaf(3, 4), axes=(0,)), prod(-leaf(3, 4), axes=(1,))],
 )
 def product_of_negated(v: Value) -> Value | None:
     """One sign for many, or none."""
@@ -113,10 +110,10 @@ def _scaled(x: Value, c: Value, op_name: str) -> Value:
     needs=["mul"],
     equation="dot(x * c, y) -> dot(x, y) * c for a scalar c",
     examples=lambda: [
-        _matmul(_leaf(3, 4) * 3, _leaf(4, 2)),
-        _matmul(_leaf(3, 4), _leaf(4, 2) * broadcast(_leaf(), axes=(), shape=(4, 2))),
+        _matmul(leaf(3, 4) * 3, leaf(4, 2)),
+        _matmul(leaf(3, 4), leaf(4, 2) * broadcast(leaf(), axes=(), shape=(4, 2))),
     ],
-    misses=lambda: [_matmul(_leaf(3, 4) * broadcast(_leaf(4), axes=(1,), shape=(3, 4)), _leaf(4, 2))],
+    misses=lambda: [_matmul(leaf(3, 4) * broadcast(leaf(4), axes=(1,), shape=(3, 4)), leaf(4, 2))],
 )
 def dot_of_scaled(v: Value, context) -> Value | None:
     """A scalar leaves a product of arrays: it is a factor of the call."""
@@ -130,8 +127,8 @@ def dot_of_scaled(v: Value, context) -> Value | None:
     needs=["div"],
     equation="dot(x / c, y) -> dot(x, y) / c for a scalar c",
     examples=lambda: [
-        _matmul(_leaf(3, 4) / 3, _leaf(4, 2)),
-        _matmul(_leaf(3, 4), _leaf(4, 2) / broadcast(_leaf(), axes=(), shape=(4, 2))),
+        _matmul(leaf(3, 4) / 3, leaf(4, 2)),
+        _matmul(leaf(3, 4), leaf(4, 2) / broadcast(leaf(), axes=(), shape=(4, 2))),
     ],
 )
 def dot_of_quotient(v: Value, context) -> Value | None:
@@ -157,7 +154,7 @@ def _dot_of_scaled(v: Value, context) -> Value | None:
     needs=["neg"],
     tags=["signed-zero"],
     equation="dot(-x, y) -> -dot(x, y)",
-    examples=lambda: [_matmul(-_leaf(3, 4), _leaf(4, 2)), _matmul(_leaf(3, 4), -_leaf(4, 2))],
+    examples=lambda: [_matmul(-leaf(3, 4), leaf(4, 2)), _matmul(leaf(3, 4), -leaf(4, 2))],
 )
 def dot_of_negated(v: Value, context) -> Value | None:
     """A sign leaves a product of arrays."""
@@ -180,8 +177,8 @@ def _matmul(x: Value, y: Value) -> Value:
     kinds="f",
     tags=["reassociate"],
     equation="cumsum(x * c) -> cumsum(x) * c for a scalar c",
-    examples=lambda: [cumsum(_leaf(3, 4) * 3, axis=1, reverse=False), cumsum(_leaf(5) / 3, axis=0, reverse=True)],
-    misses=lambda: [cumsum(_leaf(5) * _leaf(5), axis=0, reverse=False)],
+    examples=lambda: [cumsum(leaf(3, 4) * 3, axis=1, reverse=False), cumsum(leaf(5) / 3, axis=0, reverse=True)],
+    misses=lambda: [cumsum(leaf(5) * leaf(5), axis=0, reverse=False)],
 )
 def cumsum_of_scaled(v: Value, context) -> Value | None:
     """A scalar leaves a running sum, and meets others."""
@@ -196,10 +193,10 @@ def cumsum_of_scaled(v: Value, context) -> Value | None:
     tags=["reassociate"],
     equation="cumsum(x)[-1] -> sum(x)",
     examples=lambda: [
-        slice_(cumsum(_leaf(3, 4), axis=1, reverse=False), start=(0, 3), size=(3, 1), step=(1, 1)),
-        slice_(cumsum(_leaf(4), axis=0, reverse=True), start=(0,), size=(1,), step=(1,)),
+        slice_(cumsum(leaf(3, 4), axis=1, reverse=False), start=(0, 3), size=(3, 1), step=(1, 1)),
+        slice_(cumsum(leaf(4), axis=0, reverse=True), start=(0,), size=(1,), step=(1,)),
     ],
-    misses=lambda: [slice_(cumsum(_leaf(4), axis=0, reverse=False), start=(2,), size=(1,), step=(1,))],
+    misses=lambda: [slice_(cumsum(leaf(4), axis=0, reverse=False), start=(2,), size=(1,), step=(1,))],
     written=lambda sc: [sc.cumsum(sc.matrix("x"), 1)[:, -1], sc.cumsum(sc.matrix("x", shape=(3, 4)), 0)[-1:]],
 )
 def end_of_cumsum(v: Value) -> Value | None:
@@ -230,10 +227,10 @@ def end_of_cumsum(v: Value) -> Value | None:
     tags=["reassociate"],
     equation="sum(concat(x, y)) -> sum(x) + sum(y); so for max, min, prod, any, all",
     examples=lambda: [
-        sum_(concat(_leaf(3, 4), _leaf(3, 2), axis=1), axes=(1,)),
-        max_(concat(_leaf(3, 4), _leaf(2, 4), axis=0), axes=(0, 1)),
+        sum_(concat(leaf(3, 4), leaf(3, 2), axis=1), axes=(1,)),
+        max_(concat(leaf(3, 4), leaf(2, 4), axis=0), axes=(0, 1)),
     ],
-    misses=lambda: [sum_(concat(_leaf(3, 4), _leaf(3, 2), axis=1), axes=(0,))],
+    misses=lambda: [sum_(concat(leaf(3, 4), leaf(3, 2), axis=1), axes=(0,))],
 )
 def reduce_of_concat(v: Value, context) -> Value | None:
     """The parts need not lie side by side."""
@@ -271,13 +268,13 @@ def _grouped(v: Value) -> dict[tuple[int, ...], list[Value]] | None:
 
 def _spread_product() -> Value:
     """A @ B spelled with a broadcast product."""
-    a = broadcast(_leaf(3, 4), axes=(0, 1), shape=(3, 4, 5))
-    return sum_(a * broadcast(_leaf(4, 5), axes=(1, 2), shape=(3, 4, 5)), axes=(1,))
+    a = broadcast(leaf(3, 4), axes=(0, 1), shape=(3, 4, 5))
+    return sum_(a * broadcast(leaf(4, 5), axes=(1, 2), shape=(3, 4, 5)), axes=(1,))
 
 
 def _squares_of_products() -> Value:
-    w = broadcast(_leaf(4, 5), axes=(1, 2), shape=(3, 4, 5))
-    m = w * broadcast(_leaf(3, 5), axes=(0, 2), shape=(3, 4, 5))
+    w = broadcast(leaf(4, 5), axes=(1, 2), shape=(3, 4, 5))
+    m = w * broadcast(leaf(3, 5), axes=(0, 2), shape=(3, 4, 5))
     return sum_(m * m, axes=(1, 2))
 
 
@@ -290,11 +287,11 @@ def _squares_of_products() -> Value:
     examples=lambda: [
         _spread_product(),
         _squares_of_products(),
-        sum_(_leaf(3, 4) * broadcast(_leaf(4), axes=(1,), shape=(3, 4)), axes=(1,)),
+        sum_(leaf(3, 4) * broadcast(leaf(4), axes=(1,), shape=(3, 4)), axes=(1,)),
     ],
     misses=lambda: [
-        sum_(_leaf(3, 4) * _leaf(3, 4), axes=(1,)),
-        sum_(abs_(_leaf(3, 4)) * broadcast(_leaf(4), axes=(1,), shape=(3, 4)), axes=(1,)),
+        sum_(leaf(3, 4) * leaf(3, 4), axes=(1,)),
+        sum_(abs_(leaf(3, 4)) * broadcast(leaf(4), axes=(1,), shape=(3, 4)), axes=(1,)),
     ],
 )
 def sum_of_products(v: Value, context) -> Value | str | None:

@@ -10,7 +10,7 @@ from symc.ir.traverse import rebuild
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import leaves
+from symc.opt.engine.examples import leaves
 
 MOVEMENTS = ("broadcast", "transpose", "reshape")
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from symc.ir.op import splat
+from symc.ir.op import lookup, splat
 from symc.ir.ops.logic import and_, not_, or_, where
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite, rule
-from symc.opt.engine.pattern import example, is_number, leaves
+from symc.opt.engine.examples import example, leaves
+from symc.opt.engine.pattern import is_number
 
 ANY_KIND = "biufc"
 C = {"c": "bool"}
@@ -87,7 +88,7 @@ def choice_of_choice(v: Value, context) -> Value | None:
     exact=True,
     equation="where(c, f(x, z), f(y, z)) -> f(where(c, x, y), z)",
     examples=lambda: [
-        example(lambda c, x, y, z: where(c, _op("exp")(x), _op("exp")(y)), _choice()),
+        example(lambda c, x, y, z: where(c, lookup("exp")(x), lookup("exp")(y)), _choice()),
         example(lambda c, x, y, z: where(c, x / z, y / z), _choice()),
     ],
 )
@@ -114,7 +115,7 @@ def choice_of_one_op(v: Value, context) -> Value | None:
     needs=["where"],
     equation="f(where(c, 1, 2), 3) -> where(c, f(1, 3), f(2, 3))",
     examples=lambda: [
-        example(lambda c, x, y, z: _op("exp")(where(c, splat(1.0, x.type), splat(2.0, x.type))), _choice()),
+        example(lambda c, x, y, z: lookup("exp")(where(c, splat(1.0, x.type), splat(2.0, x.type))), _choice()),
         example(lambda c, x, y, z: where(c, splat(1.0, x.type), splat(2.0, x.type)) * 3, _choice()),
     ],
 )
@@ -223,7 +224,7 @@ def _compare(name: str) -> Value:
     "not",
     exact=True,
     equation="not (x == y) -> x != y",
-    examples=lambda: [example(lambda c, x, y, z: not_(make(_op("eq"), (x, y))), _choice())],
+    examples=lambda: [example(lambda c, x, y, z: not_(make(lookup("eq"), (x, y))), _choice())],
 )
 def negated_comparison(v: Value) -> Value | None:
     """The opposite comparison (not of an order on floats: nan is neither below nor not below)."""
@@ -231,10 +232,4 @@ def negated_comparison(v: Value) -> Value | None:
     if v.dtype.kind != "b":
         return None
     name, total = x.op.facts.opposite, "commutative" in x.op.traits
-    return make(_op(name), x.operands) if name and (total or x.operands[0].dtype.kind in "biu") else None
-
-
-def _op(name: str):
-    from symc.ir.op import lookup
-
-    return lookup(name)
+    return make(lookup(name), x.operands) if name and (total or x.operands[0].dtype.kind in "biu") else None

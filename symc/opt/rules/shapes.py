@@ -14,14 +14,10 @@ from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import leaves
+from symc.opt.engine.examples import leaf
 from symc.opt.facts.forms import common_axes, unit_axes
 
 Axes = tuple[int, ...]
-
-
-def _leaf(*shape: int) -> Value:
-    return leaves(1, {}, shape)[0]
 
 
 def _exp(x: Value) -> Value:
@@ -36,7 +32,7 @@ def _exp(x: Value) -> Value:
     "ensure_shape",
     exact=True,
     equation="reshape(x, shape of x) -> x",
-    examples=lambda: [reshape(_leaf(2, 3), shape=(2, 3)), ensure_shape(_leaf(2), shape=(2,))],
+    examples=lambda: [reshape(leaf(2, 3), shape=(2, 3)), ensure_shape(leaf(2), shape=(2,))],
     arises="other rules and derivatives; the front end makes none",
 )
 def same_shape(v: Value) -> Value | None:
@@ -48,7 +44,7 @@ def same_shape(v: Value) -> Value | None:
     "transpose",
     exact=True,
     equation="transpose(x, (0, 1, ...)) -> x",
-    examples=lambda: [transpose(_leaf(2, 3), perm=(0, 1))],
+    examples=lambda: [transpose(leaf(2, 3), perm=(0, 1))],
     arises="other rules and derivatives; the front end makes none",
 )
 def same_order(v: Value) -> Value | None:
@@ -60,7 +56,7 @@ def same_order(v: Value) -> Value | None:
     "broadcast",
     exact=True,
     equation="broadcast(x) -> x where no axis is inserted",
-    examples=lambda: [broadcast(_leaf(2, 3), axes=(0, 1), shape=(2, 3))],
+    examples=lambda: [broadcast(leaf(2, 3), axes=(0, 1), shape=(2, 3))],
     arises="other rules and derivatives; the front end makes none",
 )
 def nothing_inserted(v: Value) -> Value | None:
@@ -72,7 +68,7 @@ def nothing_inserted(v: Value) -> Value | None:
     "slice",
     exact=True,
     equation="slice(x, everything) -> x",
-    examples=lambda: [slice_(_leaf(4), start=(0,), size=(4,), step=(1,))],
+    examples=lambda: [slice_(leaf(4), start=(0,), size=(4,), step=(1,))],
     arises="other rules and derivatives; the front end makes none",
 )
 def whole_slice(v: Value) -> Value | None:
@@ -86,7 +82,7 @@ def whole_slice(v: Value) -> Value | None:
     "pad",
     exact=True,
     equation="pad(x, by nothing) -> x",
-    examples=lambda: [pad(_leaf(4), splat(0, TensorType("f64")), low=(0,), high=(0,), interior=(0,))],
+    examples=lambda: [pad(leaf(4), splat(0, TensorType("f64")), low=(0,), high=(0,), interior=(0,))],
     arises="other rules and derivatives; the front end makes none",
 )
 def pad_by_nothing(v: Value) -> Value | None:
@@ -106,8 +102,8 @@ def pad_by_nothing(v: Value) -> Value | None:
     exact=False,
     tags=["signed-zero"],
     equation="sum(x, ()) -> x",
-    examples=lambda: [sum_(_leaf(2), axes=())],
-    misses=lambda: [sum_(_leaf(2), axes=(0,))],
+    examples=lambda: [sum_(leaf(2), axes=())],
+    misses=lambda: [sum_(leaf(2), axes=(0,))],
 )
 def reduce_nothing(v: Value) -> Value | None:
     """No axis is reduced (NumPy's sum of -0.0 alone is 0.0)."""
@@ -123,7 +119,7 @@ def reduce_nothing(v: Value) -> Value | None:
     "all",
     exact=True,
     equation="sum(x, axes of size 1) -> reshape(x)",
-    examples=lambda: [sum_(_leaf(2, 1), axes=(1,))],
+    examples=lambda: [sum_(leaf(2, 1), axes=(1,))],
 )
 def reduce_units(v: Value) -> Value | None:
     """One element along an axis is its own sum."""
@@ -145,7 +141,7 @@ def reduce_units(v: Value) -> Value | None:
     exact=True,
     needs=["reshape"],
     equation="reshape(reshape(x, a), b) -> reshape(x, b)",
-    examples=lambda: [reshape(reshape(_leaf(2, 6), shape=(3, 4)), shape=(12,))],
+    examples=lambda: [reshape(reshape(leaf(2, 6), shape=(3, 4)), shape=(12,))],
 )
 def reshape_of_reshape(v: Value) -> Value | None:
     """The last shape counts."""
@@ -158,7 +154,7 @@ def reshape_of_reshape(v: Value) -> Value | None:
     exact=True,
     needs=["transpose"],
     equation="transpose(transpose(x, p), q) -> transpose(x, p o q)",
-    examples=lambda: [transpose(transpose(_leaf(2, 3, 4), perm=(1, 2, 0)), perm=(1, 0, 2))],
+    examples=lambda: [transpose(transpose(leaf(2, 3, 4), perm=(1, 2, 0)), perm=(1, 0, 2))],
 )
 def transpose_of_transpose(v: Value) -> Value | None:
     """One order of the axes."""
@@ -174,8 +170,8 @@ def transpose_of_transpose(v: Value) -> Value | None:
     "transpose",
     exact=True,
     equation="transpose(x) -> reshape(x) where only size-1 axes move",
-    examples=lambda: [transpose(_leaf(3, 1), perm=(1, 0))],
-    misses=lambda: [transpose(_leaf(3, 2), perm=(1, 0))],
+    examples=lambda: [transpose(leaf(3, 1), perm=(1, 0))],
+    misses=lambda: [transpose(leaf(3, 2), perm=(1, 0))],
 )
 def transpose_of_units(v: Value) -> Value | None:
     """Moving axes of size 1 moves no element."""
@@ -189,7 +185,7 @@ def transpose_of_units(v: Value) -> Value | None:
     exact=True,
     needs=["broadcast"],
     equation="broadcast(broadcast(x)) -> broadcast(x)",
-    examples=lambda: [broadcast(broadcast(_leaf(3), axes=(1,), shape=(2, 3)), axes=(0, 2), shape=(2, 4, 3))],
+    examples=lambda: [broadcast(broadcast(leaf(3), axes=(1,), shape=(2, 3)), axes=(0, 2), shape=(2, 4, 3))],
 )
 def broadcast_of_broadcast(v: Value) -> Value | None:
     """All axes are inserted at once."""
@@ -203,8 +199,8 @@ def broadcast_of_broadcast(v: Value) -> Value | None:
     "broadcast",
     exact=True,
     equation="broadcast(x) -> reshape(x) where only size-1 axes are inserted",
-    examples=lambda: [broadcast(_leaf(3), axes=(1,), shape=(1, 3))],
-    misses=lambda: [broadcast(_leaf(3), axes=(1,), shape=(2, 3))],
+    examples=lambda: [broadcast(leaf(3), axes=(1,), shape=(1, 3))],
+    misses=lambda: [broadcast(leaf(3), axes=(1,), shape=(2, 3))],
     arises="other rules and derivatives; the front end makes none",
 )
 def broadcast_of_units(v: Value) -> Value | None:
@@ -219,7 +215,7 @@ def broadcast_of_units(v: Value) -> Value | None:
     "broadcast",
     exact=True,
     equation="broadcast(reshape(x)) -> broadcast(x) where the reshape inserts size-1 axes",
-    examples=lambda: [broadcast(reshape(_leaf(3), shape=(3, 1)), axes=(1, 2), shape=(2, 3, 1))],
+    examples=lambda: [broadcast(reshape(leaf(3), shape=(3, 1)), axes=(1, 2), shape=(2, 3, 1))],
 )
 def broadcast_of_expanded(v: Value) -> Value | None:
     """The size-1 axes are inserted with the others."""
@@ -237,7 +233,7 @@ def broadcast_of_expanded(v: Value) -> Value | None:
     "reshape",
     exact=True,
     equation="reshape(number) -> number",
-    examples=lambda: [reshape(broadcast(_leaf(), axes=(), shape=(6,)), shape=(2, 3))],
+    examples=lambda: [reshape(broadcast(leaf(), axes=(), shape=(6,)), shape=(2, 3))],
 )
 def reshape_of_repeated(v: Value) -> Value | None:
     """One number everywhere, in any shape."""
@@ -253,9 +249,9 @@ def reshape_of_repeated(v: Value) -> Value | None:
     needs=["broadcast"],
     equation="reshape(broadcast(x)) -> broadcast(reshape(x)) where repeated axes stay or are all that changes",
     examples=lambda: [
-        reshape(broadcast(_leaf(3), axes=(1,), shape=(2, 3)), shape=(2, 1, 3)),
-        reshape(broadcast(_leaf(3), axes=(2,), shape=(2, 5, 3)), shape=(10, 3)),
-        reshape(broadcast(_leaf(4, 3), axes=(1, 2), shape=(2, 4, 3)), shape=(2, 12)),
+        reshape(broadcast(leaf(3), axes=(1,), shape=(2, 3)), shape=(2, 1, 3)),
+        reshape(broadcast(leaf(3), axes=(2,), shape=(2, 5, 3)), shape=(10, 3)),
+        reshape(broadcast(leaf(4, 3), axes=(1, 2), shape=(2, 4, 3)), shape=(2, 12)),
     ],
 )
 def reshape_of_broadcast(v: Value) -> Value | None:
@@ -285,7 +281,7 @@ def reshape_of_broadcast(v: Value) -> Value | None:
     exact=True,
     needs=["reshape"],
     equation="transpose(reshape(x)) -> reshape(transpose(x)) where axes of size 1 come and go",
-    examples=lambda: [transpose(reshape(_leaf(2, 3), shape=(2, 1, 3)), perm=(2, 1, 0))],
+    examples=lambda: [transpose(reshape(leaf(2, 3), shape=(2, 1, 3)), perm=(2, 1, 0))],
 )
 def transpose_of_reshape(v: Value) -> Value | None:
     """The transpose meets others, and products that absorb it."""
@@ -303,7 +299,7 @@ def transpose_of_reshape(v: Value) -> Value | None:
     "transpose",
     exact=True,
     equation="transpose(broadcast(x)) -> broadcast(transpose(x))",
-    examples=lambda: [transpose(broadcast(_leaf(3), axes=(1,), shape=(2, 3)), perm=(1, 0))],
+    examples=lambda: [transpose(broadcast(leaf(3), axes=(1,), shape=(2, 3)), perm=(1, 0))],
 )
 def transpose_of_broadcast(v: Value) -> Value | None:
     """The axes are inserted where they belong."""

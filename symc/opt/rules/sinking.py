@@ -19,12 +19,8 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value, make
 from symc.opt.empty import factor_of_sum
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import leaves
+from symc.opt.engine.examples import leaf
 from symc.opt.facts.forms import common_axes, unit_axes
-
-
-def _leaf(*shape: int) -> Value:
-    return leaves(1, {}, shape)[0]
 
 
 def _exp(x: Value) -> Value:
@@ -66,7 +62,7 @@ def splat_again(v: Value, shape: Sequence[Size]) -> Value:
     equation="f(broadcast(x), broadcast(y)) -> broadcast(f(x, y))",
     examples=lambda: [
         (lambda b, c: b * 2 + c)(
-            broadcast(_leaf(3), axes=(1,), shape=(2, 3)), broadcast(_leaf(), axes=(), shape=(2, 3))
+            broadcast(leaf(3), axes=(1,), shape=(2, 3)), broadcast(leaf(), axes=(), shape=(2, 3))
         )
     ],
 )
@@ -94,8 +90,8 @@ def elementwise_of_broadcasts(v: Value) -> Value | None:
     needs=["transpose"],
     equation="f(transpose(x), transpose(y)) -> transpose(f(x, y))",
     examples=lambda: [
-        _exp(transpose(_leaf(2, 3), perm=(1, 0))),
-        transpose(_leaf(2, 3), perm=(1, 0)) / broadcast(_leaf(), axes=(), shape=(3, 2)),
+        _exp(transpose(leaf(2, 3), perm=(1, 0))),
+        transpose(leaf(2, 3), perm=(1, 0)) / broadcast(leaf(), axes=(), shape=(3, 2)),
     ],
 )
 def elementwise_of_transposes(v: Value) -> Value | None:
@@ -113,8 +109,8 @@ def elementwise_of_transposes(v: Value) -> Value | None:
     needs=["reshape"],
     equation="f(reshape(x), reshape(y)) -> reshape(f(x, y))",
     examples=lambda: [
-        _exp(reshape(_leaf(2, 3), shape=(6,))),
-        reshape(_leaf(2, 3), shape=(6,)) / broadcast(_leaf(), axes=(), shape=(6,)),
+        _exp(reshape(leaf(2, 3), shape=(6,))),
+        reshape(leaf(2, 3), shape=(6,)) / broadcast(leaf(), axes=(), shape=(6,)),
     ],
 )
 def elementwise_of_reshapes(v: Value) -> Value | None:
@@ -139,8 +135,8 @@ FOLDS = tuple(COMBINING)
     exact=False,
     equation="sum(broadcast(x)) -> n * sum(x); max(broadcast(x)) -> max(x)",
     examples=lambda: [
-        sum_(broadcast(_leaf(3), axes=(1,), shape=(4, 3)), axes=(0, 1)),
-        lookup("max")(broadcast(_leaf(3), axes=(1,), shape=(4, 3)), axes=(0,)),
+        sum_(broadcast(leaf(3), axes=(1,), shape=(4, 3)), axes=(0, 1)),
+        lookup("max")(broadcast(leaf(3), axes=(1,), shape=(4, 3)), axes=(0,)),
     ],
 )
 def reduce_of_broadcast(v: Value) -> Value | None:
@@ -172,7 +168,7 @@ def times_size(x: Value, count: Size) -> Value:
     *FOLDS,
     exact=False,
     equation="sum(transpose(x)) -> transpose(sum(x))",
-    examples=lambda: [sum_(transpose(_leaf(2, 3), perm=(1, 0)), axes=(0,))],
+    examples=lambda: [sum_(transpose(leaf(2, 3), perm=(1, 0)), axes=(0,))],
 )
 def reduce_of_transpose(v: Value) -> Value | None:
     """Elements that are reduced need not be moved first."""
@@ -192,9 +188,9 @@ def reduce_of_transpose(v: Value) -> Value | None:
     needs=["reshape"],
     equation="sum(reshape(x)) -> reshape(sum(x)) where whole axes of x are reduced",
     examples=lambda: [
-        sum_(reshape(_leaf(2, 6), shape=(4, 3)), axes=(0, 1)),
-        sum_(reshape(_leaf(2, 6), shape=(2, 1, 6)), axes=(0,)),
-        sum_(reshape(_leaf(4, 2, 6), shape=(4, 12)), axes=(1,)),
+        sum_(reshape(leaf(2, 6), shape=(4, 3)), axes=(0, 1)),
+        sum_(reshape(leaf(2, 6), shape=(2, 1, 6)), axes=(0,)),
+        sum_(reshape(leaf(4, 2, 6), shape=(4, 12)), axes=(1,)),
     ],
 )
 def reduce_of_reshape(v: Value) -> Value | None:
@@ -220,7 +216,7 @@ def reduce_of_reshape(v: Value) -> Value | None:
     *FOLDS,
     exact=False,
     equation="sum(sum(x, a), b) -> sum(x, a and b)",
-    examples=lambda: [sum_(sum_(_leaf(2, 3, 4), axes=(1,)), axes=(1,))],
+    examples=lambda: [sum_(sum_(leaf(2, 3, 4), axes=(1,)), axes=(1,))],
 )
 def reduce_of_reduce(v: Value, context) -> Value | None:
     """One reduction for two."""
@@ -239,7 +235,7 @@ def reduce_of_reduce(v: Value, context) -> Value | None:
     needs=["neg"],
     equation="sum(-x) -> -sum(x)",
     kinds="fc",
-    examples=lambda: [sum_(-_leaf(3), axes=(0,))],
+    examples=lambda: [sum_(-leaf(3), axes=(0,))],
 )
 def sum_of_negated(v: Value) -> Value | None:
     """One sign for many."""
@@ -252,8 +248,8 @@ def sum_of_negated(v: Value) -> Value | None:
     equation="sum(x * c) -> sum(x) * c where c does not vary along the axes",
     kinds="fiu",
     examples=lambda: [
-        sum_(_leaf(2, 3) * broadcast(_leaf(2), axes=(0,), shape=(2, 3)), axes=(1,)),
-        sum_(_leaf(2, 3) * 3, axes=(0, 1)),
+        sum_(leaf(2, 3) * broadcast(leaf(2), axes=(0,), shape=(2, 3)), axes=(1,)),
+        sum_(leaf(2, 3) * 3, axes=(0, 1)),
     ],
 )
 def sum_of_scaled(v: Value, context) -> Value | None:

@@ -15,14 +15,10 @@ from symc.ir.ops.shape import broadcast, concat, inverse_permutation, pad, resha
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import leaves
+from symc.opt.engine.examples import leaf
 from symc.opt.facts.forms import common_axes, unit_axes
 
 WINDOW = ("start", "size", "step")
-
-
-def _leaf(*shape: int) -> Value:
-    return leaves(1, {}, shape)[0]
 
 
 def _exp(x: Value) -> Value:
@@ -57,7 +53,7 @@ def window_over(v: Value, axes: Sequence[int | None], shape: Sequence[Size]) -> 
     exact=True,
     needs=["slice"],
     equation="slice(slice(x)) -> slice(x)",
-    examples=lambda: [slice_(slice_(_leaf(9), start=(1,), size=(4,), step=(2,)), start=(3,), size=(3,), step=(-1,))],
+    examples=lambda: [slice_(slice_(leaf(9), start=(1,), size=(4,), step=(2,)), start=(3,), size=(3,), step=(-1,))],
 )
 def slice_of_slice(v: Value) -> Value | None:
     """One window of a window."""
@@ -78,7 +74,7 @@ def slice_of_slice(v: Value) -> Value | None:
     exact=True,
     needs=["broadcast"],
     equation="slice(broadcast(x)) -> broadcast(slice(x))",
-    examples=lambda: [slice_(broadcast(_leaf(3), axes=(1,), shape=(4, 3)), start=(1, 1), size=(2, 2), step=(1, 1))],
+    examples=lambda: [slice_(broadcast(leaf(3), axes=(1,), shape=(4, 3)), start=(1, 1), size=(2, 2), step=(1, 1))],
 )
 def slice_of_broadcast(v: Value) -> Value | None:
     """Only what is read is repeated."""
@@ -94,7 +90,7 @@ def slice_of_broadcast(v: Value) -> Value | None:
     exact=True,
     needs=["transpose"],
     equation="slice(transpose(x)) -> transpose(slice(x))",
-    examples=lambda: [slice_(transpose(_leaf(3, 4), perm=(1, 0)), start=(1, 0), size=(2, 3), step=(1, 1))],
+    examples=lambda: [slice_(transpose(leaf(3, 4), perm=(1, 0)), start=(1, 0), size=(2, 3), step=(1, 1))],
 )
 def slice_of_transpose(v: Value) -> Value | None:
     """Only what is read is moved."""
@@ -112,8 +108,8 @@ def slice_of_transpose(v: Value) -> Value | None:
     needs=["reshape"],
     equation="slice(reshape(x)) -> reshape(slice(x)) where the sliced axes are axes of x",
     examples=lambda: [
-        slice_(reshape(_leaf(3, 4), shape=(3, 1, 4)), start=(1, 0, 2), size=(2, 1, 2), step=(1, 1, 1)),
-        row(reshape(_leaf(3, 4), shape=(3, 2, 2))),
+        slice_(reshape(leaf(3, 4), shape=(3, 1, 4)), start=(1, 0, 2), size=(2, 1, 2), step=(1, 1, 1)),
+        row(reshape(leaf(3, 4), shape=(3, 2, 2))),
     ],
 )
 def slice_of_reshape(v: Value) -> Value | None:
@@ -138,9 +134,9 @@ def slice_of_reshape(v: Value) -> Value | None:
     needs=["concat"],
     equation="slice(concat(x, y)) -> concat(slice(x), slice(y)) of the parts that it reads",
     examples=lambda: [
-        slice_(concat(_leaf(3), _leaf(4), axis=0), start=(4,), size=(2,), step=(1,)),
-        slice_(concat(_leaf(3), _leaf(4), _leaf(2), axis=0), start=(5,), size=(4,), step=(-1,)),
-        slice_(concat(_leaf(2, 3), _leaf(2, 3), axis=0), start=(0, 1), size=(4, 1), step=(1, 1)),
+        slice_(concat(leaf(3), leaf(4), axis=0), start=(4,), size=(2,), step=(1,)),
+        slice_(concat(leaf(3), leaf(4), leaf(2), axis=0), start=(5,), size=(4,), step=(-1,)),
+        slice_(concat(leaf(2, 3), leaf(2, 3), axis=0), start=(0, 1), size=(4, 1), step=(1, 1)),
     ],
 )
 def slice_of_concat(v: Value) -> Value | None:
@@ -205,7 +201,7 @@ def _pieces(v: Value, x: Value, axis: int) -> Value | None:
     needs=["pad"],
     equation="slice(pad(x)) -> slice(x) where it lies in x",
     examples=lambda: [
-        slice_(pad(_leaf(3), scalar(0, "f64"), low=(2,), high=(1,), interior=(0,)), start=(k,), size=(2,), step=(step,))
+        slice_(pad(leaf(3), scalar(0, "f64"), low=(2,), high=(1,), interior=(0,)), start=(k,), size=(2,), step=(step,))
         for k, step in ((3, 1), (4, -1))
     ],
 )
@@ -235,7 +231,7 @@ def slice_of_pad(v: Value) -> Value | None:
     needs=["pad"],
     equation="slice(pad(x, c)) -> c where it reads filler alone",
     examples=lambda: [
-        slice_(pad(_leaf(3), scalar(0, "f64"), low=(2,), high=(1,), interior=(0,)), start=(k,), size=(n,), step=(1,))
+        slice_(pad(leaf(3), scalar(0, "f64"), low=(2,), high=(1,), interior=(0,)), start=(k,), size=(n,), step=(1,))
         for k, n in ((0, 2), (5, 1))
     ],
 )

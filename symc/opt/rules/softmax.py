@@ -15,19 +15,16 @@ from symc.ir.traverse import rebuild
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import flatten, join, leaves
+from symc.opt.engine.examples import index, leaves, matrix
+from symc.opt.engine.pattern import flatten, join
 from symc.opt.facts.forms import Steps, steps_of
 from symc.opt.rules.logsumexp import may_go, without_shift
 
 I64 = DTYPES["i64"]
 
 
-def _matrix() -> Value:
-    return leaves(1, {}, (3, 4))[0]
-
-
 def _rows(x: Value) -> Value:
-    return spread(x, _matrix(), (1,))
+    return spread(x, matrix(), (1,))
 
 
 # --- softmax ----------------------------------------------------------------------------------------------------------
@@ -46,13 +43,13 @@ def _spread_along(b: Value, x: Value, axes: tuple[int, ...]) -> bool:
     needs=["exp", "broadcast"],
     equation="exp(x) / sum(exp(x), axes) -> softmax(x, axes)",
     examples=lambda: [
-        (lambda e: e / spread(sum_(e, axes=(1,)), e, (1,)))(exp(_matrix())),
-        (lambda e: e / spread(sum_(e, axes=(0, 1)), e, (0, 1)))(exp(_matrix())),
-        (lambda e, y: y * e / spread(sum_(e, axes=(0,)), e, (0,)))(exp(_matrix()), _matrix()),
+        (lambda e: e / spread(sum_(e, axes=(1,)), e, (1,)))(exp(matrix())),
+        (lambda e: e / spread(sum_(e, axes=(0, 1)), e, (0, 1)))(exp(matrix())),
+        (lambda e, y: y * e / spread(sum_(e, axes=(0,)), e, (0,)))(exp(matrix()), matrix()),
     ],
     misses=lambda: [
-        (lambda e, y: y / spread(sum_(e, axes=(1,)), e, (1,)))(exp(_matrix()), exp(_matrix())),
-        (lambda e: e * spread(sum_(e, axes=(1,)), e, (1,)))(exp(_matrix())),
+        (lambda e, y: y / spread(sum_(e, axes=(1,)), e, (1,)))(exp(matrix()), exp(matrix())),
+        (lambda e: e * spread(sum_(e, axes=(1,)), e, (1,)))(exp(matrix())),
     ],
 )
 def softmax_by_hand(v: Value) -> Value | None:
@@ -85,11 +82,11 @@ def _part(e: Value, axis: int = 1, size: int = 1) -> Value:
     needs=["slice"],
     equation="exp(x)[k] / sum(exp(x), axes) -> softmax(x, axes)[k]",
     examples=lambda: [
-        (lambda e: _part(e) / reshape(sum_(e, axes=(1,)), shape=(3, 1)))(exp(_matrix())),
-        (lambda e: _part(e, size=2) / broadcast(sum_(e, axes=(1,)), axes=(0,), shape=(3, 2)))(exp(_matrix())),
+        (lambda e: _part(e) / reshape(sum_(e, axes=(1,)), shape=(3, 1)))(exp(matrix())),
+        (lambda e: _part(e, size=2) / broadcast(sum_(e, axes=(1,)), axes=(0,), shape=(3, 2)))(exp(matrix())),
     ],
     misses=lambda: [
-        (lambda e, y: _part(e) / reshape(sum_(y, axes=(1,)), shape=(3, 1)))(exp(_matrix()), exp(_matrix())),
+        (lambda e, y: _part(e) / reshape(sum_(y, axes=(1,)), shape=(3, 1)))(exp(matrix()), exp(matrix())),
     ],
 )
 def softmax_read_in_part(v: Value) -> Value | None:
@@ -118,12 +115,12 @@ def softmax_read_in_part(v: Value) -> Value | None:
     needs=["broadcast"],
     equation="x - logsumexp(x, axes) -> log_softmax(x, axes)",
     examples=lambda: [
-        (lambda x: x - spread(logsumexp(x, axes=(1,)), x, (1,)))(_matrix()),
-        (lambda x, y: x + y - spread(logsumexp(x, axes=(0, 1)), x, (0, 1)))(_matrix(), _matrix()),
+        (lambda x: x - spread(logsumexp(x, axes=(1,)), x, (1,)))(matrix()),
+        (lambda x, y: x + y - spread(logsumexp(x, axes=(0, 1)), x, (0, 1)))(matrix(), matrix()),
     ],
     misses=lambda: [
-        (lambda x, y: x - spread(logsumexp(y, axes=(1,)), x, (1,)))(_matrix(), _matrix()),
-        (lambda x: x + spread(logsumexp(x, axes=(1,)), x, (1,)))(_matrix()),
+        (lambda x, y: x - spread(logsumexp(y, axes=(1,)), x, (1,)))(matrix(), matrix()),
+        (lambda x: x + spread(logsumexp(x, axes=(1,)), x, (1,)))(matrix()),
     ],
 )
 def log_softmax_by_hand(v: Value) -> Value | None:
@@ -152,12 +149,12 @@ def _finite() -> Value:
     equation="softmax(x - m, axes) -> softmax(x, axes) for m = max(x, axes), or any m that does not vary along the "
     "axes and is not nan; so for log_softmax",
     examples=lambda: [
-        *[op(_matrix() - _rows(_finite()), axes=(1,)) for op in (softmax, log_softmax)],
-        *[op(x - _rows(max_(x, axes=(1,))), axes=(1,)) for op in (softmax, log_softmax) for x in (_matrix(),)],
+        *[op(matrix() - _rows(_finite()), axes=(1,)) for op in (softmax, log_softmax)],
+        *[op(x - _rows(max_(x, axes=(1,))), axes=(1,)) for op in (softmax, log_softmax) for x in (matrix(),)],
     ],
     misses=lambda: [
-        softmax(_matrix() - _rows(_finite()), axes=(0,)),
-        softmax(_matrix() - _rows(leaves(1, {}, (3,))[0]), axes=(1,)),
+        softmax(matrix() - _rows(_finite()), axes=(0,)),
+        softmax(matrix() - _rows(leaves(1, {}, (3,))[0]), axes=(1,)),
     ],
 )
 def softmax_of_shifted(v: Value, context) -> Value | None:
@@ -172,7 +169,7 @@ def softmax_of_shifted(v: Value, context) -> Value | None:
     kinds="f",
     equation="log(softmax(x, axes)) -> log_softmax(x, axes)",
     needs=["softmax"],
-    examples=lambda: [log(softmax(_matrix(), axes=(1,)))],
+    examples=lambda: [log(softmax(matrix(), axes=(1,)))],
 )
 def log_of_softmax(v: Value) -> Value | None:
     """A small probability underflows where its log is ordinary, one near 1 has lost the digits of its log."""
@@ -185,7 +182,7 @@ def log_of_softmax(v: Value) -> Value | None:
     kinds="f",
     equation="exp(log_softmax(x, axes)) -> softmax(x, axes)",
     needs=["log_softmax"],
-    examples=lambda: [exp(log_softmax(_matrix(), axes=(1,)))],
+    examples=lambda: [exp(log_softmax(matrix(), axes=(1,)))],
 )
 def exp_of_log_softmax(v: Value) -> Value | None:
     """Each undoes the other: no log, and one exponential."""
@@ -199,12 +196,12 @@ def exp_of_log_softmax(v: Value) -> Value | None:
     needs=["log_softmax"],
     equation="log_softmax(x, 1)[arange(n), y] -> log_softmax_at(x, y)",
     examples=lambda: [
-        gather(log_softmax(_matrix(), axes=(1,)), iota(shape=(3,), axis=0, dtype=I64), _labels(3), axes=(0, 1)),
-        gather(log_softmax(leaves(1, {}, (5,))[0], axes=(0,)), _labels(), axes=(0,)),
+        gather(log_softmax(matrix(), axes=(1,)), iota(shape=(3,), axis=0, dtype=I64), index(3), axes=(0, 1)),
+        gather(log_softmax(leaves(1, {}, (5,))[0], axes=(0,)), index(), axes=(0,)),
     ],
     misses=lambda: [
-        gather(log_softmax(_matrix(), axes=(1,)), _labels(3), iota(shape=(3,), axis=0, dtype=I64), axes=(0, 1)),
-        gather(log_softmax(_matrix(), axes=(1,)), _labels(3), axes=(0,)),
+        gather(log_softmax(matrix(), axes=(1,)), index(3), iota(shape=(3,), axis=0, dtype=I64), axes=(0, 1)),
+        gather(log_softmax(matrix(), axes=(1,)), index(3), axes=(0,)),
     ],
 )
 def cross_entropy(v: Value) -> Value | None:
@@ -222,5 +219,3 @@ def cross_entropy(v: Value) -> Value | None:
     return log_softmax_at(x, checked_index(indices[axis], x, axis), axis=axis)
 
 
-def _labels(*shape: int) -> Value:
-    return leaves(1, {0: "i64"}, shape)[0]

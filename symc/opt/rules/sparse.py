@@ -17,8 +17,9 @@ from symc.ir.ops.shape import broadcast, pad
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import example, is_number
-from symc.opt.rules.writes import _index, _leaf, _put, _three, _user, _zeros, names_no_place_twice
+from symc.opt.engine.examples import example, index, leaf
+from symc.opt.engine.pattern import is_number
+from symc.opt.rules.writes import _put, _three, _user, _zeros, names_no_place_twice
 
 # --- sums of sparse arrays --------------------------------------------------------------------------------------------
 
@@ -38,7 +39,7 @@ def is_sparse(v: Value, modes: Sequence[str] = ("add",)) -> bool:
         example(lambda x, u, i: x + _put(_zeros(x), u, i, "add"), _three()),
         example(lambda x, u, i: x - _put(_zeros(x), u, i, "add"), _three()),
         example(lambda x, u, i: _put(_zeros(x), u, i, "add") - x, _three()),
-        example(lambda x, u, i: _put(_zeros(x), u, i, "add") + _put(_zeros(x), u, _index(4), "add"), _three()),
+        example(lambda x, u, i: _put(_zeros(x), u, i, "add") + _put(_zeros(x), u, index(4), "add"), _three()),
     ],
     written=lambda sc: example(lambda x, y, i: x + sc.zeros(9).at[i].add(y), _user(sc, "xyi")),
 )
@@ -82,7 +83,7 @@ def add_of_sparse_set(v: Value, context) -> Value | None:
     exact=False,
     needs=["dynamic_update_slice"],
     equation="x + dynamic_update_slice(zeros, y, i) -> dynamic_update_slice(x, dynamic_slice(x, i) + y, i)",
-    examples=lambda: [(lambda x, i: x + dynamic_update_slice(_zeros(x), _leaf(3), i))(_leaf(9), _index())],
+    examples=lambda: [(lambda x, i: x + dynamic_update_slice(_zeros(x), leaf(3), i))(leaf(9), index())],
     written=lambda sc: (lambda x, i: sc.grad(sc.sum(sc.exp(sc.dynamic_slice(x, [i], [3]))) + sc.sum(x**3), x))(
         sc.input("x", "float64", shape=(9,)), sc.input("i", "int64", shape=())
     ),
@@ -157,7 +158,7 @@ def _pad(x: Value, low: Sequence[Size], high: Sequence[Size]) -> Value:
     exact=True,
     needs=["pad"],
     equation="pad(pad(x)) -> pad(x)",
-    examples=lambda: [_pad(_pad(_leaf(3), (1,), (2,)), (2,), (0,))],
+    examples=lambda: [_pad(_pad(leaf(3), (1,), (2,)), (2,), (0,))],
     written=lambda sc: sc.pad(sc.pad(sc.input("x", "float64", shape=(3,)), 1), 2),
 )
 def pad_of_pad(v: Value) -> Value | None:
@@ -174,7 +175,7 @@ def pad_of_pad(v: Value) -> Value | None:
     exact=True,
     needs=["#"],
     equation="pad(number) -> number where it is the filler",
-    examples=lambda: [_pad(_zeros(_leaf(300)), (1,), (2,))],
+    examples=lambda: [_pad(_zeros(leaf(300)), (1,), (2,))],
     written=lambda sc: sc.pad(sc.zeros(300), 1),
 )
 def pad_of_filler(v: Value) -> Value | None:
@@ -190,7 +191,7 @@ def pad_of_filler(v: Value) -> Value | None:
     exact=False,
     needs=["pad"],
     equation="sum(pad(x, 0)) -> sum(x)",
-    examples=lambda: [sum_(_pad(_leaf(3, 2), (1, 0), (2, 0)), axes=a) for a in ((0,), (0, 1))],
+    examples=lambda: [sum_(_pad(leaf(3, 2), (1, 0), (2, 0)), axes=a) for a in ((0,), (0, 1))],
 )
 def sum_of_padded(v: Value) -> Value | None:
     """Zeros are not added up."""

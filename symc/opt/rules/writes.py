@@ -17,20 +17,13 @@ from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.pattern import example, is_number, leaves
+from symc.opt.engine.examples import example, index, leaf
+from symc.opt.engine.pattern import is_number
 from symc.opt.facts.forms import steps_of
 from symc.opt.rules.indexing import number_like
 from symc.opt.rules.reads import window_starts
 
 I64 = DTYPES["i64"]
-
-
-def _leaf(*shape: int) -> Value:
-    return leaves(1, {}, shape)[0]
-
-
-def _index(*shape: int) -> Value:
-    return leaves(1, {0: "i64"}, shape)[0]
 
 
 def _put(x: Value, u: Value, i: Value, mode: str = "set") -> Value:
@@ -43,7 +36,7 @@ def _zeros(like: Value) -> Value:
 
 def _three(mode: str = "add"):
     """x, updates, an index."""
-    return _leaf(9, 2), _leaf(4, 2), _index(4)
+    return leaf(9, 2), leaf(4, 2), index(4)
 
 
 def _user(sc: Any, names: str) -> list[Any]:
@@ -78,7 +71,7 @@ def names_no_place_twice(v: Value) -> bool:
     needs=["scatter"],
     equation="x.at[i].set(y).at[i].set(z) -> x.at[i].set(z)",
     examples=lambda: [
-        _put(_put(x, u, i, mode), _leaf(4, 2), i) for x, u, i in [_three()] for mode in ("set", "add", "mul")
+        _put(_put(x, u, i, mode), leaf(4, 2), i) for x, u, i in [_three()] for mode in ("set", "add", "mul")
     ],
     written=lambda sc: example(lambda x, i: x.at[i].set(1.0).at[i].set(2.0), _user(sc, "xi")),
 )
@@ -96,7 +89,7 @@ def dead_store(v: Value) -> Value | None:
     needs=["scatter"],
     equation="x.at[i].add(y).at[i].add(z) -> x.at[i].add(y + z)",
     examples=lambda: [
-        _put(_put(x, u, i, mode), _leaf(4, 2), i, mode) for x, u, i in [_three()] for mode in SCATTER_MODES
+        _put(_put(x, u, i, mode), leaf(4, 2), i, mode) for x, u, i in [_three()] for mode in SCATTER_MODES
     ],
     written=lambda sc: example(lambda x, i: x.at[i].add(x[:3]).at[i].add(2.0), _user(sc, "xi")),
 )
@@ -118,7 +111,7 @@ def merged_updates(v: Value, context) -> Value | None:
     needs=["dynamic_update_slice"],
     equation="x.at[2:5].set(y).at[2:5].set(z) -> x.at[2:5].set(z)",
     examples=lambda: [
-        dynamic_update_slice(dynamic_update_slice(_leaf(9), _leaf(n), scalar(k, "i64")), _leaf(3), scalar(2, "i64"))
+        dynamic_update_slice(dynamic_update_slice(leaf(9), leaf(n), scalar(k, "i64")), leaf(3), scalar(2, "i64"))
         for n, k in ((3, 2), (1, 3))
     ],
     written=lambda sc: sc.input("x", "float64", shape=(9,)).at[2:5].set(1.0).at[2:5].set(2.0),
@@ -144,8 +137,8 @@ def dead_window(v: Value) -> Value | None:
     "dynamic_update_slice",
     exact=True,
     equation="x.at[:].set(y) -> y",
-    examples=lambda: [dynamic_update_slice(_leaf(9), _leaf(9), scalar(0, "i64"))],
-    misses=lambda: [dynamic_update_slice(_leaf(9), _leaf(8), scalar(0, "i64"))],
+    examples=lambda: [dynamic_update_slice(leaf(9), leaf(9), scalar(0, "i64"))],
+    misses=lambda: [dynamic_update_slice(leaf(9), leaf(8), scalar(0, "i64"))],
     written=lambda sc: example(lambda x, y, i: sc.exp(x).at[:].set(x * 2), _user(sc, "xyi")),
 )
 def whole_update(v: Value) -> Value | None:
@@ -158,7 +151,7 @@ def whole_update(v: Value) -> Value | None:
     exact=True,
     needs=["#"],
     equation="zeros(n).at[2:5].set(y) -> pad(y)",
-    examples=lambda: [(lambda x: dynamic_update_slice(_zeros(x), _leaf(3), scalar(2, "i64")))(_leaf(9))],
+    examples=lambda: [(lambda x: dynamic_update_slice(_zeros(x), leaf(3), scalar(2, "i64")))(leaf(9))],
     written=lambda sc: sc.zeros(9).at[2:5].set(sc.input("y", "float64", shape=(3,))),
 )
 def update_of_number(v: Value) -> Value | None:
@@ -194,8 +187,8 @@ def set_to_itself(v: Value) -> Value | None:
     exact=True,
     equation="x.at[2:5].set(x[2:5]) -> x",
     examples=lambda: [
-        (lambda x: dynamic_update_slice(x, slice_(x, start=(2,), size=(3,), step=(1,)), scalar(2, "i64")))(_leaf(9)),
-        (lambda x, i: dynamic_update_slice(x, dynamic_slice(x, i, size=(3,)), i))(_leaf(9), _index()),
+        (lambda x: dynamic_update_slice(x, slice_(x, start=(2,), size=(3,), step=(1,)), scalar(2, "i64")))(leaf(9)),
+        (lambda x, i: dynamic_update_slice(x, dynamic_slice(x, i, size=(3,)), i))(leaf(9), index()),
     ],
     written=lambda sc: (lambda x: x.at[2:5].set(x[2:5]))(sc.input("x", "float64", shape=(9,))),
 )
@@ -235,7 +228,7 @@ def update_by_nothing(v: Value) -> Value | None:
     equation="full(n, c).at[i].set(c) -> full(n, c)",
     examples=lambda: [
         example(lambda x, u, i: _put(splat(2, x.type), splat(2, u.type), i), _three()),
-        (lambda x: dynamic_update_slice(splat(2, x.type), splat(2, _leaf(3).type), _index()))(_leaf(9)),
+        (lambda x: dynamic_update_slice(splat(2, x.type), splat(2, leaf(3).type), index()))(leaf(9)),
     ],
     written=lambda sc: example(lambda x, i: sc.ones(9).at[i].set(1.0) + x, _user(sc, "xi")),
 )
@@ -256,7 +249,7 @@ def number_set_to_itself(v: Value) -> Value | None:
     exact=False,
     equation="x.at[[2, 3, 4]].set(y) -> x.at[2:5].set(y)",
     examples=lambda: [
-        _put(_leaf(9, 2), _leaf(4, 2), iota(shape=(4,), axis=0, dtype=I64) * step + 3, mode)
+        _put(leaf(9, 2), leaf(4, 2), iota(shape=(4,), axis=0, dtype=I64) * step + 3, mode)
         for mode, step in (("set", 1), ("set", -1), ("add", 1), ("max", 1))
     ],
     written=lambda sc: example(
@@ -291,7 +284,7 @@ def update_by_count(v: Value) -> Value | None:
     needs=["scatter"],
     equation="x.at[i].set(y)[i] -> y; x.at[i].add(y)[i] -> x[i] + y, where i names no place twice",
     examples=lambda: [
-        gather(_put(_leaf(9, 2), _leaf(2), i := _index(), mode), i, axes=(0,)) for mode in ("set", "add", "max")
+        gather(_put(leaf(9, 2), leaf(2), i := index(), mode), i, axes=(0,)) for mode in ("set", "add", "max")
     ],
     misses=lambda: [example(lambda x, u, i: gather(_put(x, u, i), i, axes=(0,)), _three())],
     written=lambda sc: (lambda x, i: x.at[i].set(2.0)[i])(
@@ -315,7 +308,7 @@ def read_of_write(v: Value) -> Value | str | None:
     exact=True,
     needs=["dynamic_update_slice"],
     equation="dynamic_slice(dynamic_update_slice(x, y, i), i) -> y",
-    examples=lambda: [dynamic_slice(dynamic_update_slice(_leaf(9), _leaf(3), i := _index()), i, size=(3,))],
+    examples=lambda: [dynamic_slice(dynamic_update_slice(leaf(9), leaf(3), i := index()), i, size=(3,))],
     arises="of loops that keep their rows in one array",
 )
 def read_of_window(v: Value) -> Value | None:

@@ -342,7 +342,7 @@ def made_by(r: Rule) -> set[str]:
         left, _, right = r.equation.partition("->")
         words = {op.name for op in all_ops()}
         return {w for w in words if f"{w}(" in right and f"{w}(" not in left}
-    from symc.opt.engine.pattern import leaves
+    from symc.opt.engine.examples import leaves
 
     default = "f64" if "f" in r.kinds else "bool" if r.kinds == "b" else "i64"
     variables = leaves(len(r.variables), {k: r.dtypes.get(n, default) for k, n in enumerate(r.variables)})

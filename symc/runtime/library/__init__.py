@@ -19,7 +19,7 @@ _DEFINED = re.compile(r"^(?:def ([a-z]\w*)\(|([a-z]\w*) = by_width\()", re.MULTI
 
 
 def _index() -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for file in os.scandir(os.path.dirname(__file__)):
         if file.name.endswith(".py") and file.name != "__init__.py":
             with open(file.path, encoding="utf-8") as f:

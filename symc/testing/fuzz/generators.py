@@ -115,7 +115,7 @@ def ops(seed: int, aim: str = "") -> Program:
     return Program(name, program.function, tuple(data), program.donated)
 
 
-def _names(arrays: Sequence[np.ndarray]) -> list[str]:
+def _names(arrays: Sequence[np.ndarray] | Sequence[Value]) -> list[str]:
     from symc.ir.types import DTYPE_NAMES
 
     return [DTYPE_NAMES[a.dtype] for a in arrays] or ["f64"]
@@ -168,7 +168,7 @@ def rules(seed: int, aim: str = "") -> Program:
         narrow = _in_f32(left)
         left = left if narrow is None else narrow
     leaves = [v for v in postorder([left]) if v.op.name == "input"]
-    dtypes = tuple(dict.fromkeys([*_type_names(leaves), "bool"]))
+    dtypes = tuple(dict.fromkeys([*_names(leaves), "bool"]))
     grower = Grower(rng, dtypes)
     grower.leaves, grower.pool = [], []
     assumed = {v.operands[0] for v in postorder([left]) if v.op.name == "assume"}
@@ -178,12 +178,6 @@ def rules(seed: int, aim: str = "") -> Program:
     if rng.random() < 0.7:
         grower.grow(int(rng.integers(1, 6)))
     return _finished(f"rules:{seed}:{r.name}", rng, grower, [value] if rng.random() < 0.8 else [])
-
-
-def _type_names(leaves: Sequence[Value]) -> list[str]:
-    from symc.ir.types import DTYPE_NAMES
-
-    return [DTYPE_NAMES[v.dtype] for v in leaves] or ["f64"]
 
 
 def _operand(rng: np.random.Generator, grower: Grower, v: Value) -> Value:
