@@ -105,20 +105,10 @@ def compile(
     """
     loc = caller()
     try:
-        mode, pipeline, backend = chosen(mode, pipeline, backend, device)
-        check_options(mode, pipeline, threads)
-        target = target_of(dict(device=device, backend=backend, split=split, transfers=transfers, precision=precision,
-                                denormals=denormals))
-        backend_of(target, mode)
-        check_target(target, mode)
-        options: dict[str, Any] = dict(
-            mode=mode, pipeline=pipeline, name=str(name or "f"), threads=threads, max_bytes=read_max_bytes(max_bytes),
-            accuracy_report=bool(accuracy_report), device=target.asked, backend=backend, split=target.split or split,
-            transfers=transfers, precision=precision, denormals=denormals, specialize=None)
-        if specialize:
-            from symc.driver.specialized import read_specialize
-
-            options["specialize"] = read_specialize(specialize)
+        options = _options(
+            mode=mode, pipeline=pipeline, name=str(name or "f"), threads=threads, max_bytes=max_bytes,
+            accuracy_report=bool(accuracy_report), device=device, backend=backend, split=split, transfers=transfers,
+            precision=precision, denormals=denormals, specialize=specialize)
         nests = [outputs, inputs, pairs(updates, "updates"), pairs(givens, "givens")]
         given = [flatten(x)[0] for x in nests]
         if contains_deferred(given):
@@ -144,6 +134,23 @@ def compile(
     except SymcError as e:
         e.attach((), (loc,))
         raise
+
+
+def _options(**given: Any) -> dict[str, Any]:
+    """Options of a call of ``compile``, with what ``sc.config`` says. Raises for those that do not exist, or not
+    together."""
+    mode, pipeline, backend = chosen(given["mode"], given["pipeline"], given["backend"], given["device"])
+    check_options(mode, pipeline, given["threads"])
+    target = target_of({**given, "backend": backend})
+    backend_of(target, mode)
+    check_target(target, mode)
+    options = dict(given, mode=mode, pipeline=pipeline, backend=backend, device=target.asked,
+                   split=target.split or given["split"], max_bytes=read_max_bytes(given["max_bytes"]), specialize=None)
+    if given["specialize"]:
+        from symc.driver.specialized import read_specialize
+
+        options["specialize"] = read_specialize(given["specialize"])
+    return options
 
 
 @contextmanager

@@ -33,7 +33,7 @@ from symc.driver.signature import Slot
 from symc.driver.target import check_target, target_of
 from symc.errors import InputError, SymcError
 from symc.ir.attrs import Array
-from symc.ir.dim import Size, fresh_size, parse_dim
+from symc.ir.dim import Size, fresh_size
 from symc.ir.function import NUMBERED, Function, Guard, Input, bound_names
 from symc.ir.literal import INLINE_ELEMENTS
 from symc.ir.location import DEEPEST, Inside, Loc, in_order
@@ -41,6 +41,7 @@ from symc.ir.op import Op, is_safe, lookup
 from symc.ir.parse import parse
 from symc.ir.phases import Record, recording
 from symc.ir.record import replace
+from symc.ir.size_text import parse_dim
 from symc.ir.text import print_function
 from symc.ir.traverse import every_region, every_value, postorder, region_params
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType, substitute_type

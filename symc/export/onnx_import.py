@@ -17,7 +17,7 @@ from symc.errors import InputError, SymcError
 from symc.export.onnx_file import KEY, onnx_package
 from symc.export.onnx_node import Graph
 from symc.export.onnx_nodes import OPERATORS
-from symc.ir.dim import parse_dim
+from symc.ir.size_text import parse_dim
 from symc.ir.types import DTYPE_NAMES
 from symc.tensors.callsite import caller
 from symc.tensors.inputs import input as new_input

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Union
@@ -135,7 +134,7 @@ class Dim:
     __repr__ = __str__
 
 
-def _terms(x: Size) -> list[tuple[Monomial, int]]:
+def terms_of(x: Size) -> list[tuple[Monomial, int]]:
     if isinstance(x, Dim):
         return list(x.terms)
     return [((), int(x))] if x else []
@@ -231,12 +230,12 @@ def _here(atom: Atom, process: str) -> Atom:
 
 @lru_cache(maxsize=8192)  # a program has few sizes, and adds and multiplies them often
 def _sum(a: Size, b: Size) -> Size:
-    return _polynomial(_terms(a) + _terms(b))
+    return _polynomial(terms_of(a) + terms_of(b))
 
 
 @lru_cache(maxsize=8192)
 def _product(a: Size, b: Size) -> Size:
-    return _polynomial([(_times(m, k), c * d) for m, c in _terms(a) for k, d in _terms(b)])
+    return _polynomial([(_times(m, k), c * d) for m, c in terms_of(a) for k, d in terms_of(b)])
 
 
 def _call(fn: str, a: Size, b: Size) -> Size:
@@ -263,10 +262,10 @@ def floordiv(a: Size, b: Size) -> Size:
         return 1
     if isinstance(b, int) and b == 0:
         raise ZeroDivisionError(f"the size {a} divided by zero")
-    divisor = _terms(b)
+    divisor = terms_of(b)
     if len(divisor) == 1:
         exact, rest = [], []
-        for term in _terms(a):
+        for term in terms_of(a):
             q = _divide_term(term, divisor[0])
             (rest.append(term) if q is None else exact.append(q))
         remainder = _polynomial(rest)
@@ -282,11 +281,11 @@ def floordiv(a: Size, b: Size) -> Size:
 def _long_division(a: Size, b: Size) -> Size | None:
     """Exact polynomial quotient (leading-term division), or None."""
     quotient: Size = 0
-    lead = _terms(b)[0]
+    lead = terms_of(b)[0]
     for _ in range(64):
         if isinstance(a, int):
             return quotient if a == 0 else None
-        q = _divide_term(_terms(a)[0], lead)
+        q = _divide_term(terms_of(a)[0], lead)
         if q is None:
             return None
         q_size = _polynomial([q])
@@ -304,7 +303,7 @@ def mod(a: Size, b: Size) -> Size:
     if isinstance(a, int) and isinstance(b, int):
         return a % b
     q = floordiv(a, b)
-    if not any(isinstance(atom, Call) for m, _ in _terms(q) for atom, _ in m):
+    if not any(isinstance(atom, Call) for m, _ in terms_of(q) for atom, _ in m):
         return a - q * b
     return _call("mod", a, b)
 
@@ -350,7 +349,7 @@ def if_any(n: Size) -> Size:
     return n
 
 
-_SIMPLIFYING: dict[str, Callable[[Size, Size], Size]] = {
+SIMPLIFYING: dict[str, Callable[[Size, Size], Size]] = {
     "floordiv": floordiv, "mod": mod, "min": minimum, "max": maximum,
 }  # fmt: skip
 
@@ -454,7 +453,7 @@ def substitute(x: Size, sizes: Mapping[str, Size]) -> Size:
                 new = sizes.get(atom, None)
                 new = size_name(atom) if new is None else new
             else:
-                new = _SIMPLIFYING[atom.fn](*(substitute(a, sizes) for a in atom.args))
+                new = SIMPLIFYING[atom.fn](*(substitute(a, sizes) for a in atom.args))
             for _ in range(p):
                 term = term * new
         total = total + term
@@ -487,92 +486,5 @@ def solve(x: Size, value: Size, name: str) -> Size | None:
     difference = value - remainder
     if abs(a) == 1:
         return difference * a
-    quotients = [_divide_term(t, ((), a)) for t in _terms(difference)]
+    quotients = [_divide_term(t, ((), a)) for t in terms_of(difference)]
     return None if None in quotients else _polynomial([q for q in quotients if q is not None])
-
-
-_TOKEN = re.compile(r"\s*(\d+|[A-Za-z_]\w*|\*\*|[-+*(),])")
-
-
-def parse_dim(text: str) -> Size:
-    """The inverse of ``str``. Raises ValueError on anything else."""
-    tokens, at = [], 0
-    text = text.rstrip()
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if not match:
-            raise ValueError(f"not a size: {text!r}")
-        tokens.append(match[1])
-        at = match.end()
-    value, end = parse_tokens(tokens, 0)
-    if end != len(tokens):
-        raise ValueError(f"not a size: {text!r}")
-    return value
-
-
-#: How deep calls in sizes may be nested in text, how many terms one may have, and how high a power may be.
-_DEEPEST, _LONGEST, _HIGHEST = 32, 256, 64
-
-
-def parse_tokens(tokens: list[str], at: int, depth: int = 0) -> tuple[Size, int]:
-    """Parse a size from ``tokens[at:]``; returns it and the position after it. Raises ValueError on anything else."""
-    if depth > _DEEPEST:
-        raise ValueError("a size is nested too deep")
-    total: Size = 0
-    sign = 1
-    if tokens[at : at + 1] == ["-"]:
-        sign, at = -1, at + 1
-    while True:
-        term, at = _parse_product(tokens, at, depth)
-        total = _bounded(total + term * sign)
-        if at < len(tokens) and tokens[at] in ("+", "-"):
-            sign, at = (1 if tokens[at] == "+" else -1), at + 1
-        else:
-            return total, at
-
-
-def _bounded(size: Size) -> Size:
-    """A size as it was written, if it is no longer and has no larger numbers than sizes have."""
-    if len(_terms(size)) > _LONGEST or any(abs(c) >= 2**63 for _, c in _terms(size)):
-        raise ValueError("a size is too large")
-    return size
-
-
-def _parse_product(tokens: list[str], at: int, depth: int) -> tuple[Size, int]:
-    term: Size = 1
-    while True:
-        factor, at = _parse_factor(tokens, at, depth)
-        term = _bounded(term * factor)
-        if at < len(tokens) and tokens[at] == "*":
-            at += 1
-        else:
-            return term, at
-
-
-def _parse_factor(tokens: list[str], at: int, depth: int) -> tuple[Size, int]:
-    base, at = _parse_atom(tokens, at, depth)
-    if at + 1 < len(tokens) and tokens[at] == "**":
-        power = tokens[at + 1]
-        if not power.isdecimal() or len(power) > 2 or int(power) > _HIGHEST:
-            raise ValueError(f"not a power of a size: {power[:40]!r}")
-        return product([base] * int(power)), at + 2
-    return base, at
-
-
-def _parse_atom(tokens: list[str], at: int, depth: int) -> tuple[Size, int]:
-    token = tokens[at] if at < len(tokens) else "the end"
-    if token.isdecimal():
-        if len(token) > 20:
-            raise ValueError("a size is too large")
-        return int(token), at + 1
-    if not re.fullmatch(r"[A-Za-z_]\w*", token):
-        raise ValueError(f"not a size: {token!r}")
-    if token not in CALLS or tokens[at + 1 : at + 2] != ["("]:
-        return size_name(token), at + 1
-    a, comma = parse_tokens(tokens, at + 2, depth + 1)
-    b, end = parse_tokens(tokens, comma + 1, depth + 1)
-    if [*tokens[at + 1 : at + 2], *tokens[comma : comma + 1], *tokens[end : end + 1]] != ["(", ",", ")"]:
-        raise ValueError(f"{token} takes two sizes")
-    if b == 0 and token in ("floordiv", "mod"):
-        raise ValueError(f"{token} by 0")
-    return _SIMPLIFYING[token](a, b), end + 1

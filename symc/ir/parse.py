@@ -24,10 +24,11 @@ import numpy as np
 from symc.errors import ParseError, SymcError
 from symc.ir.attr_kinds import wrong_attr
 from symc.ir.attrs import Array, Attrs
-from symc.ir.dim import Size, parse_tokens, size_name
+from symc.ir.dim import Size, size_name
 from symc.ir.function import Function, Input
 from symc.ir.literal import nan_from_bits, print_attr
 from symc.ir.op import Op, lookup, splat
+from symc.ir.size_text import parse_tokens
 from symc.ir.types import DTYPES, MAX_AXES, TensorType, TupleType, Type
 from symc.ir.value import Region, Value, make, param
 
