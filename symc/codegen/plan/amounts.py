@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from symc.codegen.plan.costs import CHEAP, of_element
+from symc.codegen.plan.costs import CHEAP, elements, of_element
 from symc.codegen.plan.gemm import is_product
 from symc.ir.dim import evaluate
 from symc.ir.op import Op, Update
@@ -117,11 +117,6 @@ def _weight(op: Op) -> int:
 
 def _inside(region: Region) -> Iterable[Value]:
     return postorder(region.results)
-
-
-def elements(v: Value, sizes: Sizes) -> int:
-    """Elements of the largest result."""
-    return max(evaluate(t.size, sizes) for t in v.types)
 
 
 def _bytes(t: TensorType | TupleType, sizes: Sizes) -> int:

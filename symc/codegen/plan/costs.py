@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from symc.codegen.plan.amounts import elements
 from symc.codegen.plan.gemm import is_product
 from symc.ir.dim import evaluate
 from symc.ir.op import Op
@@ -40,6 +39,11 @@ def work(v: Value, sizes: Sizes) -> float:
     if not v.operands or "movement" in v.op.traits or v.op.name == "get":
         return 0.0
     return of_element(v.op) * max(elements(x, sizes) for x in (*v.operands, v))
+
+
+def elements(v: Value, sizes: Sizes) -> int:
+    """Elements of the largest result."""
+    return max(evaluate(t.size, sizes) for t in v.types)
 
 
 def _bytes(v: Value, sizes: Sizes) -> int:
