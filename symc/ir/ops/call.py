@@ -60,7 +60,7 @@ def _infer(*types: TensorType, name: str, rule: str, opaque: bool, batch: tuple,
 
 
 def one_or_several(*arrays: np.ndarray, regions: Sequence[Any], **_: Any) -> Any:
-    """What the region gives: an array, or a tuple of several."""
+    """Result of the region: an array, or a tuple of several."""
     results = [np.array(r) for r in regions[0](*arrays)]
     return results[0] if len(results) == 1 else tuple(results)
 
