@@ -179,12 +179,14 @@ def compile_built(built: Built, options: Mapping[str, Any], saved: Saved | None 
 
         check_split(built.function, settings.target, built.donated)
     compilation = Compilation(built.function, settings)
-    if saved is not None and not warm.is_on_disk(compilation, saved.fingerprint):
+    seen = warm.look(compilation)
+    if saved is not None and not warm.is_of(seen, saved.fingerprint):
         final = saved.read()
         if final is not None:
             built = replace(built, function=with_guards(built.function, final.guards))
         compilation = Compilation(built.function, settings, final)
-    return CompiledFunction(built, compilation, warm.program_of(compilation), options)
+        seen = warm.look(compilation)
+    return CompiledFunction(built, compilation, warm.program_of(compilation, seen), options)
 
 
 def with_guards(f: Function, guards: Sequence[Guard]) -> Function:

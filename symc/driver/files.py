@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import zipfile
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from symc.driver.function import CompiledFunction
 from symc.driver.measured import MeasuredFunction, Stage
+from symc.driver.plain_zip import Zip
 from symc.driver.save import (
     count,
     defaults_of,
@@ -73,6 +73,8 @@ def load(path: Any) -> CompiledFunction:
 
 def pack_chain(f: MeasuredFunction) -> bytes:
     """The file's bytes."""
+    from zipfile import ZIP_STORED, ZipFile
+
     parts = [part for _, part in f.parts]
     cells = list(dict.fromkeys(c for part in parts for c in part._cells))
     meta = {
@@ -81,7 +83,7 @@ def pack_chain(f: MeasuredFunction) -> bytes:
         "cells": [[cells.index(c) for c in part._cells] for part in parts],
     }  # fmt: skip
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as z:
+    with ZipFile(out, "w", ZIP_STORED) as z:
         z.writestr("meta.json", json.dumps(meta))
         for k, part in enumerate(parts):
             z.writestr(f"part{k}.symc", pack(part, state=False))
@@ -92,8 +94,8 @@ def pack_chain(f: MeasuredFunction) -> bytes:
 
 def _is_chain(file: BinaryIO) -> bool:
     try:
-        return "part0.symc" in zipfile.ZipFile(file).namelist()
-    except JUNK:
+        return any(m.filename == "part0.symc" for m in Zip(file).members)
+    except (*JUNK, InputError):
         return False  # what reads one function says why it is none
     finally:
         file.seek(0)
@@ -108,7 +110,7 @@ def _unpack_chain(file: BinaryIO, where: str) -> MeasuredFunction:
 
 
 def _read(file: SavedFile) -> MeasuredFunction:
-    meta = file.meta()
+    meta = file.meta
     if meta["format"] != _FORMAT:
         raise InputError(f"it has the format {meta['format']!r:.40} of chains; this version of symc reads {_FORMAT}")
     data = [file.bytes(f"part{k}.symc") for k in range(len(meta["stages"]) + 1)]
@@ -126,7 +128,7 @@ def _cells(arrays: Arrays, data: Sequence[bytes], owners: Sequence[Any]) -> list
     found: dict[int, Cell] = {}
     sizes: dict[str, Any] = {}
     for part, own in zip(data, owners, strict=True):
-        rows = SavedFile(io.BytesIO(part)).meta()["cells"]
+        rows = SavedFile(io.BytesIO(part)).meta["cells"]
         for k, row in zip(own, rows, strict=True):
             if count(k, len(arrays)) not in found:
                 found[k] = read_cell(arrays, str(k), sizes, *row)

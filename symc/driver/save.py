@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import io
 import json
-import zipfile
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -65,22 +64,24 @@ _OPTIONS: dict[str, Any] = {
 
 def pack(f: Any, state: bool) -> bytes:
     """The file's bytes; ``state`` includes the arrays of shared variables."""
+    from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
+
     source, final = f._compilation.source, f._compilation.saved
     constants: dict[str, np.ndarray] = {}
     for g in (source, final):
         _collect(g, constants)
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as z:
+    with ZipFile(out, "w", ZIP_DEFLATED) as z:
         z.writestr("meta.json", json.dumps(_meta(f)))
         z.writestr("function.ir", print_function(source, locations=False))
         if final.body is not source.body:
             z.writestr("final.ir", print_function(final, locations=False))
         defaults = defaults_of(f._built.slots)
         if defaults:
-            z.writestr("defaults.npz", npz(defaults), zipfile.ZIP_STORED)
-        z.writestr("arrays.npz", npz(constants), zipfile.ZIP_STORED)  # as they are: no small file is a large array
+            z.writestr("defaults.npz", npz(defaults), ZIP_STORED)
+        z.writestr("arrays.npz", npz(constants), ZIP_STORED)  # as they are: no small file is a large array
         if state:
-            z.writestr("state.npz", npz({str(k): a for k, a in enumerate(snapshot(f._cells))}), zipfile.ZIP_STORED)
+            z.writestr("state.npz", npz({str(k): a for k, a in enumerate(snapshot(f._cells))}), ZIP_STORED)
     return out.getvalue()
 
 
@@ -172,7 +173,7 @@ def unpack(
     """The inverse of ``pack``. ``cells``: the states, when they are not in the file."""
     with _naming(where):
         file = SavedFile(io.BytesIO(data) if isinstance(data, bytes) else data)
-        lacking = _lacking(file.meta().get("ops", []))
+        lacking = _lacking(file.meta.get("ops", []))
     if lacking:
         name, module = lacking[0]
         raise InputError(f"{where} uses the op {name} of the module {module}, which is not defined here",
@@ -217,7 +218,7 @@ def _read(
 ) -> tuple[Built, Callable[[], Function], str, dict[str, Any]]:
     """The parts of a file, each of which fits the others. What the optimizer made of the function, whose fingerprint
     is there too, is read later, if it is needed."""
-    meta = file.meta()
+    meta = file.meta
     if meta["format"] != FORMAT:
         raise InputError(f"it has format {meta['format']!r:.40}; this version of symc reads {FORMAT}")
     arrays = Arrays(file.bytes("arrays.npz"))
@@ -299,10 +300,14 @@ def _function(program: str, arrays: Arrays, meta: Mapping[str, Any], lines: str)
     if roles != [role for _, role, _, _ in meta["inputs"]] or roles != sorted(roles):
         raise InputError("arguments and states are mixed")
     inside: Inside = {}
+    known: dict[str, frozenset[Loc]] = {}  # most lines are those of several values
     for region, own in zip(every_region(f.body), meta[lines], strict=True):
         values = _in_order(region)
-        if own:
-            inside[region] = {values[count(k, len(values))]: read_locs(locs) for k, locs in own}
+        for k, locs in own:
+            said = repr(locs)
+            if said not in known:
+                known[said] = read_locs(locs)
+            inside.setdefault(region, {})[values[count(k, len(values))]] = known[said]
     hints = inside.pop(f.body, {})
     guards = tuple(_guard(*row) for row in meta["guards"])
     f = replace(f, name=text(meta["name"]), inputs=inputs, guards=guards, hints=hints, inside=inside)

@@ -6,6 +6,7 @@ that a small file is not a large array.
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import math
@@ -13,12 +14,13 @@ import os
 import re
 import stat
 import struct
-import zipfile
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from symc.driver.plain_zip import DEFLATED, STORED, Zip
 from symc.errors import InputError
 from symc.ir.types import DTYPE_NAMES
 from symc.runtime.cache.regular_file import open_quickly
@@ -31,30 +33,28 @@ _HEADER = re.compile(rb"\{'descr': '([<>|=][a-z][0-9]{1,2})', 'fortran_order': F
 _ENCRYPTED = 1
 #: What reading data that are not as they should be raises, whoever reads them.
 JUNK = (ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError, NotImplementedError,
-        RecursionError, TypeError, ValueError, struct.error, zipfile.BadZipFile, zipfile.LargeZipFile,
-        zipfile.zlib.error)  # type: ignore[attr-defined]
+        RecursionError, TypeError, ValueError, struct.error, zlib.error)
 
 
 class SavedFile:
     """The members of a file. Raises InputError, or one of ``JUNK``, for a file that is none of ours."""
 
     def __init__(self, file: BinaryIO, members: tuple[str, ...] = MEMBERS):
-        size = file.seek(0, os.SEEK_END)
-        self._zip = zipfile.ZipFile(file)
-        infos = self._zip.infolist()
-        _check_members(infos, members)
-        total = sum(i.file_size for i in infos)
-        if total > FREE + RATIO * size:
-            raise InputError(f"it unpacks to {total:,} bytes, from {size:,}")
-        self.names = frozenset(i.filename for i in infos)
+        self._zip = Zip(file)
+        _check_members(self._zip.members, members)
+        total = sum(i.file_size for i in self._zip.members)
+        if total > FREE + RATIO * self._zip.size:
+            raise InputError(f"it unpacks to {total:,} bytes, from {self._zip.size:,}")
+        self.names = {i.filename: i for i in self._zip.members}
 
     def bytes(self, name: str) -> bytes:
         """A member, whole. Its checksum is looked at."""
-        return self._zip.read(name)
+        return self._zip.read(self.names[name])
 
     def text(self, name: str) -> str:
         return self.bytes(name).decode()
 
+    @functools.cached_property
     def meta(self) -> dict[str, Any]:
         found = json.loads(self.text("meta.json"), parse_constant=_no_constant)
         if not isinstance(found, dict):
@@ -74,7 +74,7 @@ def open_saved(path: Any) -> BinaryIO:
     return open(handle, "rb")
 
 
-def _check_members(infos: list[zipfile.ZipInfo], known: tuple[str, ...] | None = None) -> None:
+def _check_members(infos: Sequence[Any], known: tuple[str, ...] | None = None) -> None:
     names = [i.filename for i in infos]
     for k, i in enumerate(infos):
         if i.filename in names[:k]:
@@ -83,7 +83,7 @@ def _check_members(infos: list[zipfile.ZipInfo], known: tuple[str, ...] | None =
             raise InputError(f"it has a member {i.filename[:80]!r}, which is not expected")
         if i.flag_bits & _ENCRYPTED:
             raise InputError("it is encrypted")
-        if i.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        if i.compress_type not in (STORED, DEFLATED):
             raise InputError(f"its member {i.filename!r} is packed in a way that is not used")
 
 
@@ -99,12 +99,11 @@ class Arrays(Mapping[str, np.ndarray]):
     stored as they are, so that they are no larger than the npz."""
 
     def __init__(self, data: bytes):
-        self._zip = zipfile.ZipFile(io.BytesIO(data))
-        infos = self._zip.infolist()
-        _check_members(infos)
-        if any(i.compress_type != zipfile.ZIP_STORED for i in infos):
+        self._zip = Zip(io.BytesIO(data))
+        _check_members(self._zip.members)
+        if any(i.compress_type != STORED for i in self._zip.members):
             raise InputError("its arrays are packed twice")
-        self._names = {i.filename.removesuffix(".npy"): i.filename for i in infos}
+        self._names = {i.filename.removesuffix(".npy"): i for i in self._zip.members}
 
     def __getitem__(self, name: str) -> np.ndarray:
         return read_array(self._zip.read(self._names[name]), name)

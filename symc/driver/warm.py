@@ -31,16 +31,22 @@ from symc.settings import for_programs
 if TYPE_CHECKING:
     from symc.runtime.cache.recording import Recordings
 
+    Seen = tuple["File | None", Recordings | None]
 #: Modes whose programs are what the plan says and no more.
 KEPT = ("default", "fast_compile")
 
 
-def program_of(c: Compilation) -> Runner:
-    """The program of a function: by what is on disk, if it is there; else compiled now, and its code kept on disk."""
+def look(c: Compilation) -> Seen:
+    """The file of a function's program, if it is kept in one, and what is there."""
     file = file_of(c)
+    return file, None if file is None else file.read()
+
+
+def program_of(c: Compilation, seen: Seen) -> Runner:
+    """The program of a function: by what is on disk, if it is there; else compiled now, and its code kept on disk."""
+    file, found = seen
     if file is None:
         return c.program
-    found = file.read()
     if found is None or not found.whole:
         return _followed(c, file)
     _late.add(c)
@@ -74,10 +80,9 @@ def file_of(c: Compilation) -> File | None:
     return None if key is None else File(key)
 
 
-def is_on_disk(c: Compilation, final: str) -> bool:
+def is_of(seen: Seen, final: str) -> bool:
     """True if a program is there that was made of the function by way of this one, by its fingerprint."""
-    file = file_of(c)
-    found = None if file is None else file.read()
+    found = seen[1]
     return found is not None and found.whole and found.final == final
 
 

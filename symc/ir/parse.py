@@ -32,12 +32,11 @@ from symc.ir.size_text import parse_tokens
 from symc.ir.types import DTYPES, MAX_AXES, TensorType, TupleType, Type
 from symc.ir.value import Region, Value, make, param
 
+#: A comment, a token, or a character that is none; blanks lie between.
 _TOKEN = re.compile(
-    r'[ \t\r\n]+|//[^\n]*|(?P<token>"(?:[^"\\\n]|\\.)*"|%\w+|@\w+|#[0-9a-f]+|0x[0-9a-f]+'
-    r"|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+|[A-Za-z_]\w*|->|\*\*|==|[-+*()\[\]{},:=^])"
+    r'//[^\n]*|("(?:[^"\\\n]|\\.)*"|%\w+|@\w+|#[0-9a-f]+|0x[0-9a-f]+'
+    r"|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+|[A-Za-z_]\w*|->|\*\*|==|[-+*()\[\]{},:=^])|([^ \t\r\n])"
 )
-
-
 #: What ends a size, but for operators.
 _AFTER_SIZE = frozenset({",", "]", ")", "}"})
 #: How deep regions and tuples may be nested in text.
@@ -77,18 +76,15 @@ class _Parser:
         if not isinstance(text, str):
             raise ParseError(f"IR is text, not {type(text).__name__}")
         self.text, self.arrays, self.depth = text, arrays, 0
+        self.types_read: dict[tuple[str, ...], TensorType] = {}
         self.tokens: list[str] = []
         self.offsets: list[int] = []
-        at = 0
-        while at < len(text):
-            m = _TOKEN.match(text, at)
-            if m is None:
-                self.offsets.append(at)
-                raise self.error(f"unexpected character {text[at]!r}", len(self.tokens))
-            if m["token"] is not None:
-                self.tokens.append(m["token"])
-                self.offsets.append(at)
-            at = m.end()
+        for m in _TOKEN.finditer(text):
+            if m.lastindex:
+                self.offsets.append(m.start())
+                if m.lastindex == 2:
+                    raise self.error(f"unexpected character {m[2]!r}", len(self.tokens))
+                self.tokens.append(m[1])
         self.tokens.append("")
         self.offsets.append(len(text))
         self.at = 0
@@ -154,6 +150,18 @@ class _Parser:
         return value
 
     def type(self) -> TensorType:
+        """A type: most have been read before."""
+        tokens, start = self.tokens, self.at
+        key = tuple(tokens[start : tokens.index("]", start) + 1]) if "]" in tokens[start : start + 16] else ()
+        found = self.types_read.get(key)
+        if found is None:
+            found = self.new_type()
+            self.types_read[tuple(tokens[start : self.at])] = found
+        else:
+            self.at += len(key)
+        return found
+
+    def new_type(self) -> TensorType:
         name = self.next()
         if name not in DTYPES:
             raise self.error(f"{name!r} is not a dtype", self.at - 1)

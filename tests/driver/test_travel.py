@@ -8,7 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -135,6 +135,55 @@ def test_what_was_compiled_here_loads_without_optimizer_and_text(
         assert is_warm(g) and g(X).tobytes() == f(X).tobytes()
     monkeypatch.undo()
     assert sc.load(place / "f").dump() == f.dump()
+
+
+def python_calls(f: Callable[[], Any]) -> int:
+    """Python functions that a call calls."""
+    count = 0
+
+    def see(frame: Any, event: str, arg: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(see)
+    try:
+        f()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def network() -> Any:
+    P = sc.Params(seed=0)
+    x, y = sc.input("x", "float32", shape=("n", 6)), sc.input("y", "int64", shape=("n",))
+    h = sc.nn.dense(P.sub("hidden"), x, 4, activation="relu")
+    u = sc.optim.adam(1e-3).updates(sc.nn.cross_entropy(sc.nn.dense(P.sub("out"), h, 3), y), P)
+    return sc.compile(u.loss, [x, y], updates=u), (np.ones((5, 6), "float32"), np.zeros(5, int))
+
+
+def density() -> Any:
+    x = sc.vector("x")
+    logp = (sc.log1p(sc.exp(-x)) - x**2).sum()
+    return sc.compile([logp, sc.grad(logp, x)], [x]), (X,)
+
+
+@pytest.mark.parametrize("make", [network, density])
+def test_loading_takes_less_than_building(place: Path, make: Callable[[], Any]) -> None:
+    f, arrays = make()
+    f(*arrays)  # from here on its code is on disk
+    f.save(place / "f")
+    sent = pickle.dumps(f)
+    built = python_calls(make)
+    assert python_calls(lambda: sc.load(place / "f")) < 0.8 * built
+    assert python_calls(lambda: pickle.loads(sent)) < 0.8 * built
+
+
+def test_a_process_that_loads_imports_no_optimizer_and_no_zipfile(place: Path) -> None:
+    saved(place / "f")
+    heavy = {"zipfile", "numba", "scipy", "llvmlite", "symc.opt", "symc.grad", "symc.codegen.plan"}
+    code = f"import sys, symc; f = symc.load({str(place / 'f')!r}); print({heavy} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 def test_what_another_version_optimized_is_run_as_it_was_and_kept(

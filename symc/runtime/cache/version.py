@@ -19,30 +19,41 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 LIBRARIES = {"llvmlite": "_version.py", "scipy": "version.py"}
 
 
+#: Folders whose files decide about machine code beside its text.
+COMPILERS = ("runtime", "codegen/language", "ir/ops")
+
+
 @functools.cache
 def of_compilers() -> str:
     """Key of what decides about machine code beside its text: compilers, what kernels call, LLVM, the processor."""
-    return "\n".join([*_files("runtime", "codegen/language", "ir/ops"), *map(_library, LIBRARIES), *_machine()])
+    folders = tuple(os.path.join(PACKAGE, f, "") for f in COMPILERS)
+    return "\n".join([*(f for f in _files() if f.startswith(folders)), *_others()])
 
 
 @functools.cache
 def of_everything() -> str:
     """Version of what turns a program into machine code: all of symc too."""
-    return "\n".join([*_files(""), np.__version__, of_compilers()])
+    return "\n".join([*_files(), np.__version__, *_others()])
 
 
-def _files(*folders: str) -> list[str]:
+@functools.cache
+def _others() -> list[str]:
+    return [*map(_library, LIBRARIES), *_machine()]
+
+
+@functools.cache
+def _files() -> list[str]:
+    """The sources, each with its size and time."""
     found: list[str] = []
-    pending = [os.path.join(PACKAGE, f) for f in folders]
+    pending = [PACKAGE]
     while pending:
         with os.scandir(pending.pop()) as entries:
             for e in entries:
-                if e.is_dir():
-                    if e.name != "__pycache__":
-                        pending.append(e.path)
-                elif e.name.endswith(".py"):
+                if e.name.endswith(".py"):
                     s = e.stat()
                     found.append(f"{e.path} {s.st_size} {s.st_mtime_ns}")
+                elif e.name != "__pycache__" and e.is_dir():
+                    pending.append(e.path)
     return sorted(found)
 
 
