@@ -30,9 +30,10 @@ PIECE, START = 1 << 24, 60.0
 
 
 class Comm:
-    """One process alone, and the interface of all others."""
+    """One process alone, and the interface of all others. ``beside``: a thread may make all calls of a while beside
+    the one that computes."""
 
-    rank, size = 0, 1
+    rank, size, beside = 0, 1, False
 
     def allreduce(self, a: np.ndarray) -> None:
         """Replace a contiguous array by the sum of those of all ranks."""
@@ -54,6 +55,8 @@ class Shared(Comm):
     Each rank adds up a part of the numbers, in the order of the ranks, for all: so the bits are the same. Of two sets
     of slots one is read while the other is written.
     """
+
+    beside = True
 
     def __init__(self, folder: str, rank: int, size: int):
         self.rank, self.size, self._turn = rank, size, 0
@@ -158,6 +161,7 @@ class MPI(Comm):
         self._mpi = needed("mpi4py.MPI", "mpi", "dist.mpi")
         self._comm = self._mpi.COMM_WORLD
         self.rank, self.size = self._comm.Get_rank(), self._comm.Get_size()
+        self.beside = self._mpi.Query_thread() >= self._mpi.THREAD_SERIALIZED
         if self.size > 1:
             here = self._comm.Split_type(self._mpi.COMM_TYPE_SHARED)
             _take_share(here.Get_size())

@@ -21,6 +21,8 @@ class Group(Comm):
     They are started when the object is first used, from what it is then.
     """
 
+    beside = True
+
     def __init__(self, size: int):
         self.size = size
         self._children: list[Child] = []

@@ -17,15 +17,20 @@ import numpy as np
 
 from symc.dist.comm import Comm, checked, world
 from symc.dist.group import Group
+from symc.dist.sums import Sums, buckets_of, packed, unpacked
 from symc.driver.compile import compile
 from symc.driver.function import CompiledFunction
 from symc.errors import ExecutionError, InputError, SymcError
 from symc.ir.dim import Dim
+from symc.ir.ops.effect import tap, tapped
 from symc.ir.traverse import postorder
+from symc.ir.value import next_serial
 from symc.optim.sparse import SparseRows
 from symc.optim.training import Fit
 from symc.params.files import assign, read_arrays, write_arrays
+from symc.runtime.threads import threads_of
 from symc.tensors.callsite import caller
+from symc.tensors.convert import as_tensor
 from symc.tensors.inputs import input as make_input
 from symc.tensors.leaves import leaf_of
 from symc.tensors.pytree import flatten, unflatten
@@ -35,16 +40,16 @@ from symc.transforms.substitution import substitute
 
 #: What a checkpoint has beside the states, as bytes of JSON.
 RUN = "dist/run"
-#: How numbers of the ranks become one: floats are added in buckets of about so many bytes; rows are joined.
-BUCKET = 4 << 20
+#: How numbers of the ranks become one: floats are added up in buckets, rows are joined.
 MEAN, ROWS = "mean", "rows"
 
 
 class _Halves:
     """A step as two functions: ``first`` gives numbers that are joined as ``how`` says, ``second`` takes them. The
-    first ``shown`` of them are the step's outputs."""
+    first ``shown`` of them are the step's outputs. ``overlap``: what is to be added up is handed over bucket by bucket
+    while ``first`` runs, which then gives the rows alone."""
 
-    def __init__(self, step: CompiledFunction):
+    def __init__(self, step: CompiledFunction, overlap: bool):
         outputs, updates = step._made_of
         leaves, self.nest = flatten(outputs)
         self.cells = step._cells
@@ -67,14 +72,24 @@ class _Halves:
         used = set(postorder([u.value for u in self.new.values()]))
         self.taken = [k for k, t in enumerate(joined, self.shown) if t.value in used]
         args = [Tensor(v) for v in self.arguments]
-        self.first = compile(self.values, args, name=f"{step.name}_gradients", threads=step._options["threads"])
+        self.buckets = buckets_of([t.value for t in self.values], [k for k, h in enumerate(self.how) if h == MEAN])
+        self.first = compile(self._handed_over() if overlap else self.values, args, name=f"{step.name}_gradients",
+                             threads=step._options["threads"])
         self.second_args = [k for k, v in enumerate(self.arguments) if v in used]
         wrong = [self.arguments[k] for k in self.second_args if self.rows_of in self.arguments[k].shape]
         if wrong:
             raise InputError(f"DataParallel: {step.name} updates a state by what depends on a part of the batch, beside "
                              "its gradients", values=[Tensor(v).describe() for v in wrong])
-        self.second = compile([], [*[args[k] for k in self.second_args], *[joined[k - self.shown] for k in self.taken]], updates=self.new,
+        given = [*[args[k] for k in self.second_args], *[joined[k - self.shown] for k in self.taken]]
+        self.second = compile([], given, updates=self.new,
                               name=f"{step.name}_updates", threads=step._options["threads"])
+
+    def _handed_over(self) -> list[Tensor]:
+        """The rows, and a number that is there when all buckets have been handed over, in their order."""
+        told = as_tensor(0.0).value
+        for bucket in self.buckets:
+            told = tap(told, *[self.values[k].value for k in bucket], serial=next_serial())
+        return [*[t for t, how in zip(self.values, self.how, strict=True) if how == ROWS], Tensor(told)]
 
     def _note(self, t: Tensor, how: str) -> Tensor:
         """A number that is joined, and what stands for it in the second half."""
@@ -119,11 +134,12 @@ class DataParallel:
 
     ``step``: a compiled function whose ``updates`` an optimizer made, ``sc.compile(u.loss, [x, y], updates=u)``.
     ``comm``: ``sc.dist.world()`` (the default), ``mpi()``, ``local(n)``. ``reduce``: "mean", or "sum" for a loss that
-    is a sum over rows. All ranks are given the whole batch, of which each takes its rows; states begin as those of rank
-    0, and are the same on all ranks after each step.
+    is a sum over rows. ``overlap``: add gradients up while the backward pass runs, in a thread of its own; by default
+    where ranks have more than one processor and the communicator may be used so. All ranks are given the whole batch,
+    of which each takes its rows; states begin as those of rank 0, and are the same on all ranks after each step.
     """
 
-    def __init__(self, step: Any, comm: Comm | None = None, reduce: str = "mean"):
+    def __init__(self, step: Any, comm: Comm | None = None, reduce: str = "mean", overlap: bool | None = None):
         loc = caller()
         try:
             if not isinstance(step, CompiledFunction) or step._made_of is None:
@@ -134,21 +150,28 @@ class DataParallel:
             if reduce not in ("mean", "sum"):
                 raise InputError(f"DataParallel: reduce={reduce!r}", help='"mean" or "sum"')
             self.comm = checked(world() if comm is None else comm)
-            halves = _Halves(step)
+            if overlap and self.comm.size > 1 and not self.comm.beside:
+                raise InputError(f"DataParallel: {type(self.comm).__name__} is for one thread", help="overlap=False")
+            if overlap is None:  # a sum takes a processor, too
+                overlap = self.comm.beside and threads_of(None) > (
+                    self.comm.size if isinstance(self.comm, Group) else 1)
+            self.overlap = overlap and self.comm.size > 1
+            halves = _Halves(step, self.overlap)
         except SymcError as e:
             e.attach((), [loc])
             raise
         self.name, self.reduce = step.name, reduce
         self._first, self._second, self._how = halves.first, halves.second, halves.how
+        self._buckets, self._types = halves.buckets, [t.value.type for t in halves.values]
         self._nest, self._shown, self._taken = halves.nest, halves.shown, halves.taken
         self._whole = [k for k, v in enumerate(halves.arguments) if v.shape[:1] != (halves.rows_of,)]
         self._second_args, self._arguments = halves.second_args, step._signature.arguments
         self._states = {f"{k}/{c.name}": variable_of(c) for k, c in enumerate(halves.cells)}
         self._versions: list[int] | None = None
-        self._buckets: dict[Any, np.ndarray] = {}
+        self._flats: dict[int, np.ndarray] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "comm": None, "_buckets": {}, "_versions": None}
+        return {**self.__dict__, "comm": None, "_flats": {}, "_versions": None}
 
     # --- what users call ----------------------------------------------------------------------------------------------
 
@@ -223,49 +246,61 @@ class DataParallel:
         """A step on this rank's rows of a batch of ``n``."""
         mine = self._mine(n)
         weight = 1.0 if self.reduce == "sum" else (mine.stop - mine.start) / n
-        if mine.stop > mine.start:
-            found = self._first(*rows)
-        else:  # what would be a mean of nothing
-            found = [np.zeros([s if isinstance(s, int) else 0 for s in v.shape], v.dtype) for v in
-                     self._first._compilation.source.outputs]
-        joined = self._joined(found, weight)
+        joined = self._joined(rows if mine.stop > mine.start else None, weight)
         self._second(*[rows[k] for k in self._second_args], *[joined[k] for k in self._taken])
         return unflatten(self._nest, joined[: self._shown])
 
-    def _joined(self, found: Sequence[np.ndarray], weight: float) -> list[np.ndarray]:
-        """Numbers of all ranks: sums of floats by way of flat buckets, rows one after another."""
-        out = list(found)
+    def _joined(self, rows: Sequence[Any] | None, weight: float) -> list[np.ndarray]:
+        """Numbers of all ranks: sums of floats by way of flat buckets, rows one after another. The order is that of
+        the buckets, whether they are added up meanwhile or afterwards."""
+        out: list[Any] = [np.zeros([s if isinstance(s, int) else 0 for s in t.shape], t.dtype) for t in self._types]
+        if self.overlap:
+            self._overlapped(rows, weight, out)
+        elif rows is not None:
+            out = list(self._first(*rows))
         if self.comm.size == 1:
             return out
-        waiting: list[int] = []
-        filled = 0
-        for k, (a, how) in enumerate(zip(found, self._how, strict=True)):
+        for number, bucket in enumerate(() if self.overlap else self._buckets):
+            flat = self._flat(number, [out[k] for k in bucket], weight)
+            self.comm.allreduce(flat)
+            self._take(out, bucket, flat, [out[k].shape for k in bucket])
+        for k, (a, how) in enumerate(zip(out, self._how, strict=True)):
             if how == ROWS:
-                scaled = a if a.dtype.kind in "iub" or k < self._shown else a * a.dtype.type(weight)
-                out[k] = self.comm.allgather(scaled)
-                continue
-            if waiting and (filled + a.nbytes > BUCKET or a.dtype != found[waiting[0]].dtype):
-                self._sum(out, waiting, weight)
-                waiting, filled = [], 0
-            waiting.append(k)
-            filled += a.nbytes
-        if waiting:
-            self._sum(out, waiting, weight)
+                out[k] = self.comm.allgather(
+                    a if a.dtype.kind in "iub" or k < self._shown else a * a.dtype.type(weight))
         return out
 
-    def _sum(self, out: list[np.ndarray], which: list[int], weight: float) -> None:
-        count = sum(out[k].size for k in which)
-        key = which[0], count
-        flat = self._buckets.get(key)
-        if flat is None:
-            flat = self._buckets[key] = np.empty(count, out[which[0]].dtype)
-        ends = np.cumsum([0, *[out[k].size for k in which]])
-        for k, a, b in zip(which, ends, ends[1:], strict=False):
-            np.multiply(out[k].reshape(-1), flat.dtype.type(weight), out=flat[a:b])
-        self.comm.allreduce(flat)
-        for k, a, b in zip(which, ends, ends[1:], strict=False):
-            part = flat[a:b].reshape(out[k].shape)
-            out[k] = part.copy() if k < self._shown else part
+    def _overlapped(self, rows: Sequence[Any] | None, weight: float, out: list[Any]) -> None:
+        """The same sums while the first half runs, which hands the buckets over."""
+        sums, given = Sums(self.comm), []
+
+        def take(arrays: Sequence[np.ndarray]) -> None:
+            given.append((self._flat(len(given), arrays, weight), [a.shape for a in arrays]))
+            sums.add(given[-1][0])
+
+        try:
+            if rows is None:
+                for bucket in self._buckets:
+                    take([out[k] for k in bucket])
+            else:
+                with tapped(take):
+                    *found, _ = self._first(*rows)
+                for k, a in zip([k for k, how in enumerate(self._how) if how == ROWS], found, strict=True):
+                    out[k] = a
+        except BaseException:
+            sums.add(None)  # the others may wait for this rank for ever: nobody waits for them here
+            raise
+        sums.wait()
+        for bucket, (flat, shapes) in zip(self._buckets, given, strict=True):
+            self._take(out, bucket, flat, shapes)
+
+    def _flat(self, number: int, arrays: Sequence[np.ndarray], weight: float) -> np.ndarray:
+        flat = self._flats[number] = packed(arrays, weight, self._flats.get(number))
+        return flat
+
+    def _take(self, out: list[Any], bucket: Sequence[int], flat: np.ndarray, shapes: Sequence[Any]) -> None:
+        for k, part in zip(bucket, unpacked(flat, shapes), strict=True):
+            out[k] = part.copy() if k < self._shown else part  # the bucket is used again
 
     # --- a run --------------------------------------------------------------------------------------------------------
 

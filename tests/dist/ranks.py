@@ -39,7 +39,7 @@ def main(kind: str, checkpoint: str, kill: int) -> None:
             yield X[rows], Y[rows]
 
     step, P = step_of()
-    run = sc.dist.DataParallel(step, comm=comm).fit(batches, epochs=2, checkpoint=checkpoint, every=4)
+    run = sc.dist.DataParallel(step, comm=comm, overlap=True).fit(batches, epochs=2, checkpoint=checkpoint, every=4)
     digest = zlib.crc32(b"".join(s.get_value().tobytes() for s in P.values()))
     print(f"{comm.rank} {comm.size} {run.losses} {digest}\n", end="", flush=True)
 

@@ -18,6 +18,7 @@ import pytest
 
 import symc as sc
 from symc.dist import comm as comms
+from symc.dist import sums
 from symc.params.files import read_arrays, write_arrays
 from tests.dist.ranks import X, Y, step_of
 
@@ -37,12 +38,12 @@ def folder() -> Iterator[str]:
     shutil.rmtree(at)
 
 
-def in_ranks(folder: str, size: int, work: Callable[[Any], Any]) -> list[Any]:
+def in_ranks(folder: str, size: int, work: Callable[[Any], Any], kind: Any = comms.Shared) -> list[Any]:
     """What ``work`` gives for each of the ranks, which are threads that share memory as processes do."""
     out: list[Any] = [None] * size
 
     def one(rank: int) -> None:
-        comm = comms.Shared(folder, rank, size)
+        comm = kind(folder, rank, size)
         try:
             out[rank] = work(comm)
         finally:
@@ -121,15 +122,16 @@ def model(kind: str) -> Callable[[], tuple[Any, Any, Any]]:
     return make
 
 
+@pytest.mark.parametrize("overlap", [False, True])
 @pytest.mark.parametrize("kind", ["plain", "norm", "clip", "bound", "table-sgd", "table-lazy", "table-exact"])
-def test_ranks_have_the_bits_of_each_other_and_the_numbers_of_one(kind: str, folder: str) -> None:
+def test_ranks_have_the_bits_of_each_other_and_the_numbers_of_one(kind: str, overlap: bool, folder: str) -> None:
     make = model(kind)
     step, states, batches = make()
     losses = [step(*b) for b in batches]
 
     def work(comm: Any) -> Any:
         own, kept, given = make()
-        tr = sc.dist.DataParallel(own, comm=comm)
+        tr = sc.dist.DataParallel(own, comm=comm, overlap=overlap)
         return [tr(*b) for b in given], {n: s.get_value() for n, s in sc.params.files.states_by_name(kept).items()}
 
     found = in_ranks(folder, 2, work)
@@ -141,6 +143,90 @@ def test_ranks_have_the_bits_of_each_other_and_the_numbers_of_one(kind: str, fol
             for key in a if isinstance(a, dict) else ():
                 np.testing.assert_allclose(a[key], b[key], rtol=1e-9)
             assert isinstance(a, dict) or abs(a - b) < 1e-9
+
+
+class Noting(comms.Shared):
+    """Notes what it adds up, and how many buckets it has been handed."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.sums: list[int] = []
+        self.began, self.handed = threading.Event(), 0
+
+    def allreduce(self, a: np.ndarray) -> None:
+        self.began.set()
+        super().allreduce(a)
+        self.sums.append(a.size)
+
+
+def deep(layers: int = 4, width: int = 8) -> Any:
+    P = sc.Params(seed=0)
+    x, y = sc.input("x", "float32", shape=("n", width)), sc.input("y", "int64", shape=("n",))
+    h = x
+    for k in range(layers):
+        h = sc.nn.dense(P.sub(f"l{k}"), h, width, activation="tanh")
+    u = sc.optim.adam(1e-2).updates(sc.nn.cross_entropy(h, y), P)
+    data = np.random.default_rng(0).normal(size=(12, width)).astype("f4"), np.arange(12) % width
+    return sc.compile(u.loss, [x, y], updates=u, name="deep"), P, data
+
+
+def test_sums_begin_before_the_last_gradient_is_there(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sums, "BUCKET", 300)  # of weights of 256 bytes
+
+    add = sums.Sums.add
+
+    def handed(self: Any, flat: Any) -> None:
+        add(self, flat)
+        comm = self._comm
+        comm.handed += flat is not None
+        if comm.handed == 3 and flat is not None:  # the step has not ended: it waits here
+            assert comm.began.wait(20)
+
+    monkeypatch.setattr(sums.Sums, "add", handed)
+
+    def work(comm: Any, overlap: bool = True) -> Any:
+        step, P, data = deep()
+        tr = sc.dist.DataParallel(step, comm=comm, overlap=overlap)
+        losses = [tr(*data) for _ in range(3)]
+        steps = [s.value.op.name for s in tr._first._compilation.plan.steps]
+        return losses, comm.sums, steps, [s.get_value() for s in P.values()]
+
+    (losses, added, steps, states), other = in_ranks(folder, 2, work, Noting)
+    assert len(added) > 3 * 3 and other[0] == losses and other[1] == added
+    taps = [k for k, name in enumerate(steps) if name == "tap"]
+    made = [k for k, name in enumerate(steps) if name not in ("tap", "after")]
+    assert len(taps) * 3 == len(added)
+    assert sum(k < made[-1] for k in taps) >= len(taps) - 2  # all but those of the first layer
+    os.mkdir(f"{folder}/plain")
+    plain = in_ranks(f"{folder}/plain", 2, lambda comm: work(comm, False), Noting)
+    assert plain[0][1] == added and not any(name == "tap" for name in plain[0][2])
+    for got, want, third in zip(states, other[3], plain[1][3], strict=True):
+        assert got.tobytes() == want.tobytes() == third.tobytes()
+
+
+def test_an_error_of_a_sum_is_that_of_the_step(folder: str) -> None:
+    def work(comm: Any) -> Any:
+        step, _, data = deep()
+        tr = sc.dist.DataParallel(step, comm=comm, overlap=True)
+        tr(*data)
+        if comm.rank:
+            comm.close()
+            return None
+        with pytest.raises(sc.errors.ExecutionError, match="rank 1 of 2 is gone"):
+            tr(*data)
+        return None
+
+    in_ranks(folder, 2, work)
+
+
+def test_overlap_is_for_communicators_that_may_be_used_beside() -> None:
+    class Alone(sc.dist.Comm):
+        rank, size = 0, 2
+
+    with pytest.raises(sc.errors.InputError, match="Alone is for one thread"):
+        sc.dist.DataParallel(step_of()[0], comm=Alone(), overlap=True)
+    assert not sc.dist.DataParallel(step_of()[0], comm=Alone()).overlap
+    assert not sc.dist.DataParallel(step_of()[0], overlap=True).overlap
 
 
 def test_a_batch_with_fewer_rows_than_ranks(folder: str) -> None:

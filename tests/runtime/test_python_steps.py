@@ -53,7 +53,7 @@ def test_ops_in_python_are_few():
     """Linear algebra that no routine serves, and what people look at."""
     assert {op.name for op in SAMPLED if "python" in op.traits} == {
         "assert", "check_assumption", "complex_function", "complex_function_of_order", "eig", "eigvals", "expm", "ldl",
-        "logm", "print", "schur", "solve_sylvester", "sqrtm"}
+        "logm", "print", "schur", "solve_sylvester", "sqrtm", "tap"}
 
 
 @pytest.mark.parametrize("parts", [9, 40])

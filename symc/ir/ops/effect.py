@@ -73,6 +73,20 @@ def is_quiet() -> bool:
     return _quiet.get()
 
 
+_listener: ContextVar[Callable[[list[np.ndarray]], None] | None] = ContextVar("symc_listener", default=None)
+
+
+@contextmanager
+def tapped(listener: Callable[[list[np.ndarray]], None]) -> Iterator[None]:
+    """What runs inside gives the operands of each ``tap`` to the listener, at the moment when they have been computed
+    and for the length of its call."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
 # --- the order of effects ---------------------------------------------------------------------------------------------
 
 _of_region: weakref.WeakKeyDictionary[Region, float] = weakref.WeakKeyDictionary()
@@ -207,6 +221,13 @@ def _breakpoint_reference(x, *others, names, line, serial):
     return np.array(x)
 
 
+def _tap_reference(x, *others, serial):
+    listener = _listener.get()
+    if listener is not None and not _quiet.get():
+        listener([read_only(a) for a in others])
+    return np.array(x)
+
+
 def read_only(a: Any) -> np.ndarray:
     """A view that a user's function cannot write through: inputs are never modified."""
     view = np.asarray(a).view()
@@ -232,8 +253,10 @@ assert_op = _identity(
     _assert_reference, _samples(message="", names=(), line="", batch=0, serial=-1), least=2, unnamed=2,
 )  # fmt: skip
 breakpoint_op = _identity("breakpoint", "x; opens the debugger, with the operands by `names`.", _breakpoint_reference)
+tap = _identity("tap", "x; gives the other operands to whoever listens to the call.", _tap_reference,
+                _samples(serial=-1))  # fmt: skip
 after = _identity("after", "x, when the other operands have been computed: keeps effects that nothing else needs.",
                   lambda x, *others: np.array(x), _samples(), traits=frozenset({"barrier"}))  # fmt: skip
 
 __all__ = ["IDENTITY", "after", "assert_op", "breakpoint_op", "has_effect", "hooks", "is_quiet", "keep", "moment",
-           "print_op", "program_order", "quiet"]  # fmt: skip
+           "print_op", "program_order", "quiet", "tap", "tapped"]  # fmt: skip
