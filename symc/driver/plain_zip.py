@@ -19,13 +19,13 @@ _END, _ENTRY, _LOCAL = struct.Struct("<4s4H2LH"), struct.Struct("<4s4x2H4x3L4H6x
 class Member(NamedTuple):
     """Entry of the directory, with names of ``zipfile.ZipInfo``."""
 
+    filename: str
+    header_offset: int
     flag_bits: int
     compress_type: int
     CRC: int
     compress_size: int
     file_size: int
-    header_offset: int
-    filename: str
 
 
 class Zip:
@@ -61,7 +61,7 @@ def _directory(file: BinaryIO, size: int) -> list[Member] | None:
         at += _ENTRY.size + name
         if mark != b"PK\1\2" or extra or comment or disk or row[0]:
             return None
-        found.append(Member(*row, offset, data[at - name : at].decode("ascii", "replace")))
+        found.append(Member(data[at - name : at].decode("ascii", "replace"), offset, *row))
     return found if at == length else None
 
 

@@ -6,6 +6,9 @@ parts, ``{abs}`` and ``{conj}`` the functions of ``math.h`` or ``complex.h``.
 
 from __future__ import annotations
 
+from symc.codegen.c.prelude import TYPES
+from symc.export import array_prelude
+
 _SIZES = """static inline int64_t size_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t size_most(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t size_divide(int64_t a, int64_t b) { return b == 0 ? 0 : a / b - (a % b != 0 && (a ^ b) < 0); }
@@ -235,8 +238,8 @@ _LU_SOLVE = """
 _TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "sizes": (_SIZES, ()), "all_true": (_ALL, ()), "product": (_PRODUCT, ("cblas",)), "scale": (_SCALE, ()),
     "cblas": (_CBLAS, ()), "cholesky": (_CHOLESKY, ()), "triangular": (_TRIANGULAR, ()), "lu_factor": (_LU, ()),
-    "lu_solve": (_LU_SOLVE, ("triangular",))}
-_WITHOUT_LETTER = ("sizes", "all_true", "cblas")
+    "lu_solve": (_LU_SOLVE, ("triangular",)), **array_prelude.TEXTS}
+_WITHOUT_LETTER = ("sizes", "all_true", "cblas", "half_order", "transform")
 _TYPES = {"s": ("float", "float", "f"), "d": ("double", "double", ""), "c": ("float complex", "float", "f"),
           "z": ("double complex", "double", "")}
 
@@ -250,7 +253,7 @@ class Prelude:
         self.need("sizes")
 
     def need(self, what: str, letter: str = "") -> str:
-        """The C name of a function, for matrices of a letter of BLAS."""
+        """The C name of a function, for matrices of a letter of BLAS, or for sorts of a dtype."""
         text, before = _TEXTS[what]
         letter = "" if what in _WITHOUT_LETTER else letter
         if (what, letter) not in self.found:
@@ -260,13 +263,17 @@ class Prelude:
         return f"{what}_{letter}" if letter else what
 
     def _text(self, text: str, letter: str) -> str:
-        own, pair = self.name.upper(), letter in "cz"
-        t, r, f = _TYPES[letter or "d"]
+        own, pair = self.name.upper(), letter in ("c", "z")
+        t, r, f = _TYPES.get(letter, _TYPES["d"])
         words = {
             "NAME": own, "name": self.name, "EXPORT": f"{own}_API ", "CLONES": f"{own}_CLONES ", "l": letter,
             "T": t, "R": r, "conj": f"conj{f}" if pair else "", "real": f"creal{f}" if pair else "", "sqrt": f"sqrt{f}",
             "abs": f"fabs{f}(creal{f}(x)) + fabs{f}(cimag{f}(x))" if pair else f"fabs{f}(x)", "a": "&" if pair else "",
-            "WIDE": {"s": 16, "d": 8, "c": 8, "z": 4}[letter or "d"]}
+            "WIDE": {"s": 16, "c": 8, "z": 4}.get(letter, 8), "f": f, "half": f"0.5{f}",
+            "size": f"{'c' * pair}{'abs' if pair else 'fabs'}{f}", "MAX": "FLT_MAX" if f else "DBL_MAX",
+            "EPS": "FLT_EPSILON" if f else "DBL_EPSILON", "key": TYPES.get(letter, "uint16_t"),
+            "before": {"f16": "half_order(a) < half_order(b)"}.get(
+                letter, "a < b" if letter[:1] != "f" else "a < b || (b != b && a == a)")}
         return text.format(BLAS=_BY_CBLAS.format(**words), **words)
 
     def text(self) -> str:

@@ -13,7 +13,7 @@ from symc.ir.dim import Size, product
 from symc.ir.dtypes import RECORDS
 from symc.ir.ops.gemm import gemm, parts
 from symc.ir.plan import Plan, Step
-from symc.ir.types import TupleType
+from symc.ir.types import DTYPE_NAMES, TupleType
 from symc.ir.value import Value
 
 
@@ -168,13 +168,44 @@ def _lu_solve(r: Routine) -> None:
         r.check("the matrix is singular", "lu_solve", f"'{r.value.attrs['trans']}'", n, k, lu, order, b, x, work)
 
 
+def _sort(r: Routine) -> None:
+    v = r.value
+    a, (x,) = v.attrs["axis"], r.shapes[:1]
+    values = v.op.name == "sort"
+    work = r.out.workspace(x[a] * (16 + v.operands[0].dtype.itemsize))
+    sort = r.out.prelude.need("sort", DTYPE_NAMES[r.dtypes[0]])
+    sizes = [r.out.size(n) for n in (product(x[:a]), x[a], product(x[a + 1 :]), v.shape[a])]
+    wanted = [r.writes[0], "NULL"] if values else ["NULL", r.writes[0]]
+    r.out.line(f"{sort}({', '.join([*sizes, _bool(v.op.name == 'top_places'), r.reads[0], *wanted, work])});")
+
+
+def _fourier(r: Routine) -> None:
+    """In double precision, whatever the precision of the numbers."""
+    v, (x, y) = r.value, r.shapes
+    a, kind = v.attrs["axis"], {"fft": "c", "rfft": "r", "irfft": "h"}[v.op.name]
+    n = y[a] if kind == "h" else x[a]
+    work = r.out.workspace(6 * 8 * n)
+    r.check("there are no points", "fourier", f"'{kind}'", _bool(kind == "h" or v.attrs.get("inverse", False)),
+            product(x[:a]), x[a], n, y[a], product(x[a + 1 :]), r.reads[0], r.writes[0], work)
+
+
+def _eigh(r: Routine) -> None:
+    *batch, n, _ = r.shapes[0]
+    work = r.out.workspace(n * n * r.dtypes[0].itemsize)
+    vectors = r.value.op.name == "eigh"
+    with r.each(product(batch), (0, 2), (1, 1), *[(2, 2)] * vectors) as (a, d, *v):
+        r.check("the iteration does not converge: is there a nan or an infinity in the matrix?", "eigh",
+                _bool(r.value.attrs["lower"]), n, a, d, *(v or ["NULL"]), work)
+
+
 def _bool(x: bool) -> str:
     return "true" if x else "false"
 
 
 RECIPES: dict[str, Callable[[Routine], None]] = {
     "concat": _concat, "assert": _assert, "cholesky": _cholesky, "solve_triangular": _solve_triangular,
-    "lu_factor": _lu_factor, "lu_solve": _lu_solve}
-_ANY = ("concat", "assert")
+    "lu_factor": _lu_factor, "lu_solve": _lu_solve, **dict.fromkeys(("sort", "argsort", "top_places"), _sort),
+    **dict.fromkeys(("fft", "rfft", "irfft"), _fourier), "eigh": _eigh, "eigvalsh": _eigh}
+_ANY = ("concat", "assert", "sort", "argsort", "top_places")
 
 __all__ = ["Routine", "Value", "routine"]

@@ -21,6 +21,7 @@ from symc.export.interface import Interface
 from symc.export.prelude import Prelude
 from symc.ir.dim import Size
 from symc.ir.function import Function, Input
+from symc.ir.ops.collective import all_reduce
 from symc.ir.ops.effect import after
 from symc.ir.plan import Plan, Step
 from symc.ir.requires import Requirement, requirements
@@ -129,7 +130,7 @@ class Statements:
         self.line(f"/* {said(plan, step)} */")
         if step.kind == "control":
             self.control(step, pointers)
-        elif step.kind == "copy" or v.op is after:
+        elif step.kind == "copy" or v.op in (after, all_reduce):
             self.copy(writes[0], reads[0], v.type.nbytes)  # type: ignore[union-attr]
         elif is_kernel(v):
             self._launch(plan, step, reads, writes)

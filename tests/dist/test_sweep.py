@@ -39,7 +39,8 @@ def test_a_rerun_computes_what_is_missing_or_damaged(tmp_path: Path) -> None:
     data = bytearray(files[2].read_bytes())
     data[len(data) // 2] ^= 1
     files[2].write_bytes(data)
-    again = sc.dist.sweep(sweeping.squared, over=[*first.keys, {"a": np.float64(9.0), "b": np.int32(0)}], store=tmp_path)
+    more = [*first.keys, {"a": np.float64(9.0), "b": np.int32(0)}]
+    again = sc.dist.sweep(sweeping.squared, over=more, store=tmp_path)
     assert again.computed in (3, 4) and [float(r["sum"]) for r in again[:6]] == [float(r["sum"]) for r in first]
     last = sc.dist.sweep(sweeping.squared, over=again.keys, store=tmp_path)
     assert last.computed == 0

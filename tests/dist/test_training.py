@@ -1,5 +1,5 @@
-"""``dist.DataParallel``: ranks have the same bits, which are those of one process to rounding; whatever dies, a run goes
-on where it was."""
+"""``dist.DataParallel``: ranks have the same bits, which are those of one process to rounding; whatever dies, a run
+goes on where it was."""
 
 from __future__ import annotations
 
@@ -112,7 +112,9 @@ def model(kind: str) -> Callable[[], tuple[Any, Any, Any]]:
             mean = P.state("mean", (3,))
             P.updates[mean] = 0.9 * mean + 0.1 * sc.mean(h, axis=0)
         loss = sc.mean((sc.tanh(h) - 0.3) ** 2)
-        opt = sc.optim.chain(sc.optim.clip_by_global_norm(0.01), sc.optim.adam(rate)) if kind == "clip" else sc.optim.sgd(rate)
+        opt = sc.optim.sgd(rate)
+        if kind == "clip":
+            opt = sc.optim.chain(sc.optim.clip_by_global_norm(0.01), sc.optim.adam(rate))
         u = opt.updates(loss, P)
         if kind == "bound":
             u[P["w"]] = sc.clip(u[P["w"]], -0.3, 0.3)

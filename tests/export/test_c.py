@@ -220,11 +220,39 @@ def test_random_numbers(tmp_path):
     check_call(f, built(f, tmp_path), [])
 
 
+def test_sorts_transforms_and_eigenvalues(tmp_path):
+    """Of lanes of any length, in front of and behind other axes; in a loop, too."""
+    x, z = sc.input("x", "float64", ("a", "n", "b")), sc.input("z", "complex128", ("n",))
+    h = sc.input("h", "float16", ("n",))
+    f = sc.compile([sc.sort(x, axis=1), sc.argsort(x, axis=1), sc.argsort(h), sc.fft.ifft(z), sc.fft.rfft(x, axis=1),
+                    sc.fft.irfft(z, 2 * z.shape[0] - 1), sc.scan(lambda c, r: (c + 1, sc.sort(r, axis=0)), 0, x)[1]],
+                   [x, z, h], name="lanes")
+    program = built(f, tmp_path, ("-O1", "-fsanitize=undefined", "-fno-sanitize-recover"))
+    for n in (1, 2, 15, 16, 17, 60, 97, 128, 1001):
+        a = RNG.integers(0, n, size=(2, n, 3)) / 4
+        a[0, ::5] = np.nan
+        a[1, ::3] *= -0.0
+        check_call(f, program, [a, RNG.normal(size=n) + 1j * RNG.normal(size=n), a[0, :, 0].astype("f2")])
+    k = sc.compile(sc.fft.fft(z), [z], name="points")
+    assert "no points" in built(k, tmp_path)([np.ones(0, complex)])[0]
+    m = sc.matrix("m", dtype="complex128")
+    values, vectors = sc.linalg.eigh(m + m.T.conj())
+    g = sc.compile([values, vectors @ (values[:, None] * vectors.conj().T), vectors.conj().T @ vectors,
+                    sc.linalg.eigvalsh(m.real + m.real.T)], [m], name="eigen")
+    program = built(g, tmp_path, ("-O1",))
+    for n in (0, 1, 2, 7, 40):
+        m = RNG.normal(size=(n, n)) + 1j * RNG.normal(size=(n, n))
+        for scale in (1, 1e-150, 1e150):
+            check_call(g, program, [m * scale])
+        check_call(g, program, [np.ones((n, n)) + np.diag([1e-9] * n)], 1e-8)
+    assert "a nan or an infinity" in program([np.full((2, 2), np.nan + 0j)])[0]
+
+
 def test_refusals_before_anything_is_written(tmp_path):
     x, m, p = sc.vector("x"), sc.matrix("m"), sc.vector("p")
-    for name, y in (("sort", sc.sort(x)), ("fft", sc.fft.fft(x)), ("ellipk", sc.special.ellipk(x)),
-                    ("eigh", sc.linalg.eigh(m)), ("print", sc.debug.print(x)),
-                    ("sort", sc.scan(lambda c, a: (sc.sort(c), a), p, x)[0])):
+    for name, y in (("svd", sc.linalg.svd(m)), ("ellipk", sc.special.ellipk(x)), ("qr", sc.linalg.qr(m)),
+                    ("print", sc.debug.print(x)),
+                    ("ellipk", sc.scan(lambda c, a: (sc.special.ellipk(c), a), p, x)[0])):
         f = sc.compile(y, name="refused")
         for write in (f.export_c, f.export_library):
             with pytest.raises(ExportError, match=name) as e:

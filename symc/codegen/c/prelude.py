@@ -77,6 +77,7 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 HEAD = """#include <complex.h>
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>

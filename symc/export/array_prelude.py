@@ -1,0 +1,185 @@
+"""Functions in C of lanes and of hermitian matrices: sorts, Fourier transforms, eigenvalues. Words as in ``prelude``;
+``{key}`` is the type of a number to sort, ``{before}`` an expression that is true where a comes before b."""
+
+from __future__ import annotations
+
+#: nan comes last, and half floats are their bits.
+_HALF = """static inline int32_t half_order(uint16_t h) {
+  const int32_t size = h & 0x7fff;
+  return size > 0x7c00 ? INT32_MAX : h & 0x8000 ? -size : size;
+}
+"""
+
+ORDER = """
+static inline bool before_{l}({key} a, {key} b) {{ return {before}; }}
+/* The places of n numbers in their order, in which equals stay; more: n places to work with. */
+static void order_{l}(int64_t n, const {key} *x, int64_t *at, int64_t *more) {{
+  for (int64_t i = 0; i < n; i++) {{
+    int64_t j = i;
+    for (; j % 16 != 0 && before_{l}(x[i], x[at[j - 1]]); j--) at[j] = at[j - 1];
+    at[j] = i;
+  }}
+  for (int64_t wide = 16; wide < n; wide *= 2) {{
+    for (int64_t low = 0; low < n; low += 2 * wide) {{
+      const int64_t mid = size_least(low + wide, n), high = size_least(low + 2 * wide, n);
+      int64_t p = low, q = mid;
+      for (int64_t k = low; k < high; k++) {{
+        more[k] = q < high && (p == mid || before_{l}(x[at[q]], x[at[p]])) ? at[q++] : at[p++];
+      }}
+    }}
+    copy(at, more, n * (int64_t)sizeof(*at));
+  }}
+}}
+/* Lanes of n numbers along an axis with outer lanes in front of it and inner ones behind: sorted, or the first of their
+   places, of the greatest if down. work: memory for a lane and twice its places. */
+static void sort_{l}(int64_t outer, int64_t n, int64_t inner, int64_t first, bool down, const {key} *x, {key} *sorted,
+                    int64_t *places, void *work) {{
+  int64_t *at = work, *more = at + n;
+  {key} *lane = ({key} *)(more + n);
+  for (int64_t o = 0; o < outer; o++) {{
+    for (int64_t i = 0; i < inner; i++) {{
+      for (int64_t k = 0; k < n; k++) lane[k] = x[(o * n + (down ? n - 1 - k : k)) * inner + i];
+      order_{l}(n, lane, at, more);
+      for (int64_t k = 0; k < first; k++) {{
+        const int64_t to = (o * first + k) * inner + i;
+        if (sorted) sorted[to] = lane[at[k]];
+        if (places) places[to] = down ? n - 1 - at[n - 1 - k] : at[k];
+      }}
+    }}
+  }}
+}}
+"""
+
+FOURIER = """
+/* The transform of n numbers, real and imaginary parts in turns, in x or y; where it is. w: the roots. One pass for
+   each factor of n, as Stockham. */
+static const double *transform(int64_t n, double *x, double *y, const double *w) {
+  int64_t left = n, factor = 2, done = 1;
+  while (left > 1) {
+    while (left % factor) factor = factor * factor > left ? left : factor + 1;
+    const int64_t m = left / factor;
+    for (int64_t j = 0; j < m; j++) {
+      for (int64_t r = 0; r < factor; r++) {
+        const double *turn = w + 2 * ((j * done) * r % n);
+        for (int64_t q = 0; q < done; q++) {
+          double re = 0, im = 0;
+          for (int64_t u = 0; u < factor; u++) {
+            const double *a = x + 2 * (q + done * (j + m * u)), *b = w + 2 * (u * r % factor * (n / factor));
+            re += a[0] * b[0] - a[1] * b[1];
+            im += a[0] * b[1] + a[1] * b[0];
+          }
+          double *to = y + 2 * (q + done * (factor * j + r));
+          to[0] = re * turn[0] - im * turn[1];
+          to[1] = re * turn[1] + im * turn[0];
+        }
+      }
+    }
+    double *swap = x;
+    x = y, y = swap, left = m, done *= factor;
+  }
+  return x;
+}
+"""
+
+LANES = """
+/* Fourier transforms of lanes of m numbers (kind 'c' complex, 'r' real, 'h' half a spectrum) as n points, of which k
+   are kept. False where there are no points. work: 6 * n numbers. */
+static bool fourier_{l}(char kind, bool inverse, int64_t outer, int64_t m, int64_t n, int64_t k, int64_t inner,
+                       const void *from, void *to, double *work) {{
+  if (n < 1 || (kind == 'h' && m != n / 2 + 1)) return false;
+  double *w = work + 4 * n;
+  for (int64_t p = 0; p < n; p++) {{
+    const double angle = 6.283185307179586 * ((double)p / (double)n);
+    w[2 * p] = cos(angle), w[2 * p + 1] = inverse ? sin(angle) : -sin(angle);
+  }}
+  for (int64_t o = 0; o < outer; o++) {{
+    for (int64_t i = 0; i < inner; i++) {{
+      for (int64_t p = 0; p < n; p++) {{
+        const int64_t at = (o * m + (p < m ? p : n - p)) * inner + i;
+        const bool own = kind == 'r' || (kind == 'h' && (p == 0 || 2 * p == n));
+        work[2 * p] = (double)((const {R} *)from)[kind == 'r' ? at : 2 * at];
+        work[2 * p + 1] = own ? 0 : (p < m ? 1 : -1) * (double)((const {R} *)from)[2 * at + 1];
+      }}
+      const double *found = transform(n, work, work + 2 * n, w);
+      for (int64_t p = 0; p < k; p++) {{
+        const int64_t at = (o * k + p) * inner + i;
+        if (kind == 'h') {{
+          (({R} *)to)[at] = ({R})found[2 * p];
+        }} else {{
+          (({R} *)to)[2 * at] = ({R})found[2 * p];
+          (({R} *)to)[2 * at + 1] = ({R})found[2 * p + 1];
+        }}
+      }}
+    }}
+  }}
+  return true;
+}}
+"""
+
+HERMITIAN = """
+/* Ascending eigenvalues d of the hermitian matrix in a triangle of a, and its eigenvectors in the columns of v, unless
+   it is NULL: by rotations (Jacobi). False for a matrix with a nan or an infinity. work: n * n numbers. */
+{CLONES}static bool eigh_{l}(bool lower, int64_t n, const {T} *a, {R} *d, {T} *v, {T} *work) {{
+  for (int64_t i = 0; i < n; i++) {{
+    for (int64_t j = 0; j < n; j++) {{
+      const bool here = lower == (i >= j);
+      const {T} x = here || i == j ? a[i * n + j] : {conj}(a[j * n + i]);
+      work[i * n + j] = i == j ? {real}(x) : x;
+      if (!({size}(x) <= {MAX})) return false;
+      if (v) v[i * n + j] = i == j;
+    }}
+  }}
+  bool turned = true;
+  for (int sweep = 0; turned && sweep < 100; sweep++) {{
+    turned = false;
+    for (int64_t p = 0; p < n; p++) {{
+      for (int64_t q = p + 1; q < n; q++) {{
+        const {T} apart = work[p * n + q];
+        const {R} x = {real}(work[p * n + p]), y = {real}(work[q * n + q]), size = {size}(apart);
+        if (size <= {EPS} * {half} * (fabs{f}(x) * {half} + fabs{f}(y) * {half})) continue;
+        turned = true;
+        const {R} angle = (y * {half} - x * {half}) / size;
+        const {R} t = (angle < 0 ? -1 : 1) / (fabs{f}(angle) + hypot{f}(angle, 1));
+        const {R} c = 1 / sqrt{f}(t * t + 1);
+        const {T} s = t * c * (apart / size);
+        for (int64_t k = 0; k < n; k++) {{
+          const {T} left = work[k * n + p], right = work[k * n + q];
+          work[k * n + p] = c * left - {conj}(s) * right;
+          work[k * n + q] = s * left + c * right;
+          if (v) {{
+            const {T} first = v[k * n + p], second = v[k * n + q];
+            v[k * n + p] = c * first - {conj}(s) * second;
+            v[k * n + q] = s * first + c * second;
+          }}
+        }}
+        for (int64_t k = 0; k < n; k++) {{
+          const {T} up = work[p * n + k], down = work[q * n + k];
+          work[p * n + k] = c * up - s * down;
+          work[q * n + k] = {conj}(s) * up + c * down;
+        }}
+        work[p * n + q] = work[q * n + p] = 0;
+        work[p * n + p] = x - t * size, work[q * n + q] = y + t * size;
+      }}
+    }}
+  }}
+  for (int64_t i = 0; i < n; i++) d[i] = {real}(work[i * n + i]);
+  for (int64_t i = 0; i < n; i++) {{
+    int64_t least = i;
+    for (int64_t j = i + 1; j < n; j++) {{
+      if (d[j] < d[least]) least = j;
+    }}
+    const {R} x = d[i];
+    d[i] = d[least], d[least] = x;
+    for (int64_t k = 0; v && least != i && k < n; k++) {{
+      const {T} y = v[k * n + i];
+      v[k * n + i] = v[k * n + least], v[k * n + least] = y;
+    }}
+  }}
+  return true;
+}}
+"""
+
+#: Texts by what is called, and what must stand before.
+TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "half_order": (_HALF, ()), "sort": (ORDER, ("half_order",)), "transform": (FOURIER, ()),
+    "fourier": (LANES, ("transform",)), "eigh": (HERMITIAN, ())}
