@@ -211,7 +211,7 @@ class NCCL(Comm):
 
 
 def _take_share(ranks: int) -> None:
-    """Calls use as many threads as each of the ranks of this machine has processors, unless something says otherwise."""
+    """Calls use as many threads as each rank of this machine has processors, unless something says otherwise."""
     if VARIABLE not in os.environ:
         os.environ.setdefault(SHARE, str(max(1, processors() // ranks)))
 

@@ -112,7 +112,8 @@ def local(n: int | None = None) -> Comm:
             raise InputError(f"dist.local({n}) in a job of {job.size} processes", help="dist.local(), or dist.world()")
         return job
     if n is None:
-        raise InputError("dist.local: how many processes?", help="dist.local(2); or python -m symc launch -n 2 train.py")
+        raise InputError("dist.local: how many processes?",
+                         help="dist.local(2); or python -m symc launch -n 2 train.py")
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise InputError(f"dist.local: {n!r} processes", help="dist.local(2)")
     return Group(n) if n > 1 else Comm()

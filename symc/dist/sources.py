@@ -5,6 +5,7 @@ A path is read where the block is computed: what travels is the path. Readers ar
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -251,6 +252,6 @@ def _parquet(path: str, names: list[str], matrix: bool, label: str) -> Source:
     dtype = np.result_type(*dtypes)
     reader = Parquet(tuple(names), matrix, dtype.str, tuple(groups), tuple(starts))
     shape = (starts[-1], len(names)) if matrix else (starts[-1],)
-    grain = max((b - a for a, b in zip(starts, starts[1:], strict=False)), default=1) or 1
+    grain = max((b - a for a, b in itertools.pairwise(starts)), default=1) or 1
     return _plain(label, dtype, shape, [names, *map(_stamp, files)], reader, (grain, 1)[: len(shape)])
 

@@ -40,7 +40,7 @@ Blocks = tuple[str | None, ...]
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """An array that stages read or make: an argument, a partial result that is combined by the op ``kind``, or a result.
+    """An array that stages read or make: an argument, a result, or a partial one that is combined by the op ``kind``.
 
     ``blocks``: the size by which each axis is in blocks, None for one that is whole.
     """

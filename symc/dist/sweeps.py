@@ -275,7 +275,8 @@ def _by_processes(count: int) -> Callable[[Any, Mapping[str, Key]], Results]:
         todo = deque(missing)
         tries = dict.fromkeys(missing, 0)
         env = share(count)
-        busy: dict[Any, tuple[Child, str]] = {(child := Child(env)).connection: (child, "") for _ in range(min(count, len(todo)))}
+        children = [Child(env) for _ in range(min(count, len(todo)))]
+        busy: dict[Any, tuple[Child, str]] = {child.connection: (child, "") for child in children}
         try:
             for connection, (child, _) in list(busy.items()):
                 busy[connection] = child, _give(child, f, todo, missing, tries)

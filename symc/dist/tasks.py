@@ -1,4 +1,4 @@
-"""Tasks of ``dist.map``, as workers run them: a compiled function on a block, and the combination of partial results."""
+"""Tasks of ``dist.map``, as workers run them: a compiled function on a block, and combining partial results."""
 
 from __future__ import annotations
 

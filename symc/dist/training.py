@@ -78,8 +78,8 @@ class _Halves:
         self.second_args = [k for k, v in enumerate(self.arguments) if v in used]
         wrong = [self.arguments[k] for k in self.second_args if self.rows_of in self.arguments[k].shape]
         if wrong:
-            raise InputError(f"DataParallel: {step.name} updates a state by what depends on a part of the batch, beside "
-                             "its gradients", values=[Tensor(v).describe() for v in wrong])
+            raise InputError(f"DataParallel: {step.name} updates a state by what depends on a part of the batch, "
+                             "beside its gradients", values=[Tensor(v).describe() for v in wrong])
         given = [*[args[k] for k in self.second_args], *[joined[k - self.shown] for k in self.taken]]
         self.second = compile([], given, updates=self.new,
                               name=f"{step.name}_updates", threads=step._options["threads"])
