@@ -272,7 +272,8 @@ class DataParallel:
 
     def _overlapped(self, rows: Sequence[Any] | None, weight: float, out: list[Any]) -> None:
         """The same sums while the first half runs, which hands the buckets over."""
-        sums, given = Sums(self.comm), []
+        sums = Sums(self.comm)
+        given: list[tuple[np.ndarray, list[tuple[int, ...]]]] = []
 
         def take(arrays: Sequence[np.ndarray]) -> None:
             given.append((self._flat(len(given), arrays, weight), [a.shape for a in arrays]))

@@ -32,6 +32,7 @@ _TOP = """/* {name}: {usage}. Written by symc; compile as C11: cc -std=c11 -O3 -
 #pragma GCC diagnostic ignored "-Wunused-variable"
 #pragma GCC diagnostic ignored "-Wunused-but-set-variable"
 #pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wtautological-compare"
 #endif
 #define minus_zero {name}_minus_zero
@@ -160,7 +161,7 @@ _EXAMPLE = """/* A call of {name} on zeros: cc -std=c11 -O3 example.c {sources} 
 int main(void) {{
 {given}  const int code = {name}({names}, NULL);
   printf("{name}: %s\\n", code ? {name}_message(code) : "done");
-  return code;
+{freed}  return code;
 }}
 """
 
@@ -222,7 +223,8 @@ def source_of(i: Interface) -> Source:
     words["sources"] = " ".join(n for n in files if n[-2:] == ".c")
     given = [f"  const int64_t {s} = 4;\n" for s in sizes] + [
         f"  {a.c_type} *{a.name} = calloc((size_t)({i.size(a.type.size)}) + 1, sizeof *{a.name});\n" for a in arrays]
-    files |= {"CMakeLists.txt": _CMAKE.format(**words), "example.c": _EXAMPLE.format(given="".join(given), **words)}
+    files |= {"CMakeLists.txt": _CMAKE.format(**words), "example.c": _EXAMPLE.format(
+        given="".join(given), freed="".join(f"  free({a.name});\n" for a in arrays), **words)}
     return Source(i, files, version)
 
 

@@ -13,7 +13,7 @@ from symc.export.interface import Interface, interface_of, solutions
 from symc.export.source import Source, source_of
 from symc.ir.dim import evaluate
 
-STRICT = ("-std=c11", "-pedantic", "-Wall", "-Werror", "-ffp-contract=fast")
+STRICT = ("-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-ffp-contract=fast")
 #: Bytes behind a workspace, which nothing may write.
 FENCE = 64
 

@@ -291,7 +291,8 @@ def test_paths(tmp_path):
     f.export_c(tmp_path / "new" / "folder")
     folder = tmp_path / "new" / "folder"
     assert sorted(p.name for p in folder.iterdir()) == ["CMakeLists.txt", "example.c", "f.c", "f.h"]
-    subprocess.run(["gcc", *STRICT, "-o", "main", "example.c", "f.c", "-lm"], cwd=folder, check=True)
+    checks = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover")
+    subprocess.run(["gcc", *STRICT, *checks, "-o", "main", "example.c", "f.c", "-lm"], cwd=folder, check=True)
     assert subprocess.check_output([folder / "main"]) == b"f: done\n"
     f.export_c(str(tmp_path / "new" / "folder"))
     (tmp_path / "file").write_text("")
