@@ -5,6 +5,7 @@ What is unusual in a file (comments, members beyond 4 GiB, damage) is left to ``
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import zlib
@@ -91,5 +92,7 @@ def _by_zipfile(file: BinaryIO, name: str = "") -> Any:
     try:
         opened = zipfile.ZipFile(file)
         return opened.read(name) if name else opened.infolist()
-    except (zipfile.BadZipFile, zipfile.LargeZipFile) as e:
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, OSError) as e:
+        if isinstance(e, OSError) and e.errno != errno.EINVAL:  # which a place before the file is
+            raise
         raise InputError(f"{type(e).__name__}: {e}") from None

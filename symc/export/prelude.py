@@ -9,11 +9,13 @@ from __future__ import annotations
 from symc.codegen.c.prelude import TYPES
 from symc.export import array_prelude
 
-_SIZES = """static inline int64_t size_least(int64_t a, int64_t b) { return a < b ? a : b; }
+#: Sizes of arrays.
+SIZES = """static inline int64_t size_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t size_most(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t size_divide(int64_t a, int64_t b) { return b == 0 ? 0 : a / b - (a % b != 0 && (a ^ b) < 0); }
 static inline int64_t size_modulo(int64_t a, int64_t b) { return b == 0 ? 0 : a - b * size_divide(a, b); }
-static inline void copy(void *to, const void *from, int64_t bytes) {
+"""
+_BYTES = """static inline void copy(void *to, const void *from, int64_t bytes) {
   if (to != from && bytes > 0) memmove(to, from, (size_t)bytes);
 }
 static inline void clear(void *to, int64_t bytes) {
@@ -236,7 +238,7 @@ _LU_SOLVE = """
 
 #: Texts by what is called, and what must stand before.
 _TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "sizes": (_SIZES, ()), "all_true": (_ALL, ()), "product": (_PRODUCT, ("cblas",)), "scale": (_SCALE, ()),
+    "sizes": (SIZES + _BYTES, ()), "all_true": (_ALL, ()), "product": (_PRODUCT, ("cblas",)), "scale": (_SCALE, ()),
     "cblas": (_CBLAS, ()), "cholesky": (_CHOLESKY, ()), "triangular": (_TRIANGULAR, ()), "lu_factor": (_LU, ()),
     "lu_solve": (_LU_SOLVE, ("triangular",)), **array_prelude.TEXTS}
 _WITHOUT_LETTER = ("sizes", "all_true", "cblas", "half_order", "transform")

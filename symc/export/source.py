@@ -14,6 +14,7 @@ from symc.errors import InputError, SymcError
 from symc.export.files import write_files
 from symc.export.interface import Array, Interface, c_bound, c_type, interface_of
 from symc.export.loops import Entry
+from symc.export.prelude import SIZES
 from symc.ir.dim import Dim, Size
 from symc.ir.location import in_order
 from symc.ir.record import dataclass
@@ -34,6 +35,7 @@ _TOP = """/* {name}: {usage}. Written by symc; compile as C11: cc -std=c11 -O3 -
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wtautological-compare"
+#pragma GCC diagnostic ignored "-Wtype-limits"
 #endif
 #define minus_zero {name}_minus_zero
 #ifndef {NAME}_API
@@ -157,7 +159,7 @@ _EXAMPLE = """/* A call of {name} on zeros: cc -std=c11 -O3 example.c {sources} 
 #include "{name}.h"
 #include <stdio.h>
 #include <stdlib.h>
-
+{helpers}
 int main(void) {{
 {given}  const int code = {name}({names}, NULL);
   printf("{name}: %s\\n", code ? {name}_message(code) : "done");
@@ -221,10 +223,11 @@ def source_of(i: Interface) -> Source:
     if long:
         files[f"{name}_constants.c"] = long
     words["sources"] = " ".join(n for n in files if n[-2:] == ".c")
-    given = [f"  const int64_t {s} = 4;\n" for s in sizes] + [
+    made = [f"  const int64_t {s} = 4;\n" for s in sizes] + [
         f"  {a.c_type} *{a.name} = calloc((size_t)({i.size(a.type.size)}) + 1, sizeof *{a.name});\n" for a in arrays]
-    files |= {"CMakeLists.txt": _CMAKE.format(**words), "example.c": _EXAMPLE.format(
-        given="".join(given), freed="".join(f"  free({a.name});\n" for a in arrays), **words)}
+    example = _EXAMPLE.format(given="".join(made), helpers=SIZES * any("size_" in line for line in made),
+                              freed="".join(f"  free({a.name});\n" for a in arrays), **words)
+    files |= {"CMakeLists.txt": _CMAKE.format(**words), "example.c": example}
     return Source(i, files, version)
 
 

@@ -31,6 +31,7 @@ class Built:
         once = () if clones else (f"-D{self.interface.name.upper()}_NO_CLONES",)
         subprocess.run(["gcc", *STRICT, *more, *once, "-shared", "-fPIC", "-o", target,
                         *[folder / n for n in source.c_files], *libraries, "-lm"], check=True)
+        subprocess.run(["gcc", *STRICT, "-fsyntax-only", folder / "example.c"], check=True)
         self.library = ctypes.CDLL(str(target))
         name = self.interface.name
         self.entry, self.workspace = self.library[name], self.library[f"{name}_workspace"]

@@ -287,7 +287,7 @@ def test_modes_variants_and_signatures(tmp_path):
 
 def test_paths(tmp_path):
     x = sc.vector("x")
-    f = sc.compile(x + 1, [x])
+    f = sc.compile(sc.concatenate([x + 1, sc.diff(x), x[::2]]), [x])  # of sizes that C has functions for
     f.export_c(tmp_path / "new" / "folder")
     folder = tmp_path / "new" / "folder"
     assert sorted(p.name for p in folder.iterdir()) == ["CMakeLists.txt", "example.c", "f.c", "f.h"]
