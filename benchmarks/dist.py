@@ -49,7 +49,7 @@ def of_jax(a: np.ndarray) -> Any:
     return float(_jitted[0](a))
 
 
-def tasks(rounds: int, count: int = 400) -> None:
+def tasks(rounds: int, count: int = 200) -> None:
     """Tasks a second of 1,000 numbers each."""
     x = sc.vector("x")
     kinds: dict[str, Callable[..., Any]] = {"symc": sc.compile(sc.tanh(x).sum(), [x]), "numpy": of_numpy}

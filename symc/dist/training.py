@@ -253,7 +253,9 @@ class DataParallel:
     def _joined(self, rows: Sequence[Any] | None, weight: float) -> list[np.ndarray]:
         """Numbers of all ranks: sums of floats by way of flat buckets, rows one after another. The order is that of
         the buckets, whether they are added up meanwhile or afterwards."""
-        out: list[Any] = [np.zeros([s if isinstance(s, int) else 0 for s in t.shape], t.dtype) for t in self._types]
+        out: list[Any] = [None] * len(self._types)
+        if rows is None:  # what would be a mean of nothing
+            out = [np.zeros([s if isinstance(s, int) else 0 for s in t.shape], t.dtype) for t in self._types]
         if self.overlap:
             self._overlapped(rows, weight, out)
         elif rows is not None:
