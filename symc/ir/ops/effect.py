@@ -78,7 +78,7 @@ _listener: ContextVar[Callable[[list[np.ndarray]], None] | None] = ContextVar("s
 
 @contextmanager
 def tapped(listener: Callable[[list[np.ndarray]], None]) -> Iterator[None]:
-    """What runs inside gives the operands of each ``tap`` to the listener, at the moment when they have been computed
+    """Gives the operands of each ``tap`` that runs inside to the listener, at the moment when they have been computed
     and for the length of its call."""
     token = _listener.set(listener)
     try:
