@@ -170,8 +170,8 @@ class CallPath:
         from symc.runtime.cpu import entry
 
         slots, new = lowered.made()
-        arguments = [(i.type.dtype, i.type.ndim) for i in self._built.function.inputs]
-        made = [(lowered.fresh[k - lowered.given].dtype, k, dims, ndim) for k, dims, ndim in slots]
+        arguments = [(np.dtype(i.type.dtype), i.type.ndim) for i in self._built.function.inputs]
+        made = [(np.dtype(lowered.fresh[k - lowered.given].dtype), k, dims, ndim) for k, dims, ndim in slots]
         updated = list(zip(self._updated, new, strict=True))
         nest = self._built.outputs
         flat = nest.kind == "leaf" or nest.kind == "tuple" and all(c.kind == "leaf" for c in nest.children)

@@ -21,6 +21,7 @@ from symc.ir.record import dataclass
 from symc.ir.text import print_function
 from symc.ir.value import was_made
 from symc.opt.engine import pipelines
+from symc.opt.widen import widen
 from symc.runtime.with_prologue import WithPrologue
 
 #: What each mode runs through, unless ``pipeline=`` or the backend says otherwise. What assumptions rely on is checked
@@ -50,6 +51,7 @@ class Planned:
 
 def optimize(source: Function, settings: Settings, saved: Function | None = None) -> Optimized:
     """Run the pipeline; ``saved`` is what it gave when the function was compiled before."""
+    source = widen(source)
     if saved is not None:
         same = saved.body is source.body
         return Optimized(saved, {"input": source} if same else {"input": source, "saved": saved})

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from symc.ir.dim import Dim, evaluate
+from symc.ir.dtypes import is_foreign
 from symc.ir.locks import new_lock
 from symc.ir.types import TensorType, as_dtype
 
@@ -81,7 +82,7 @@ def _identity(value: Any) -> Any:
         return float, struct.pack("<d", value)
     if isinstance(value, tuple):
         return tuple, tuple([_identity(v) for v in value])
-    if isinstance(value, np.dtype):
+    if isinstance(value, np.dtype) or is_foreign(value):
         return np.dtype, value.str
     return value  # Dim, TensorType, Array: they compare as they should
 
@@ -101,7 +102,7 @@ def _normalize(value: Any) -> Any:
         return tuple([_normalize(v) for v in value])
     if isinstance(value, np.generic):
         return _normalize(value.item())
-    if isinstance(value, np.dtype):
+    if isinstance(value, np.dtype) or is_foreign(value):
         return as_dtype(value)
     raise TypeError(f"an attribute cannot hold a {type(value).__name__}: {value!r}")
 

@@ -1,14 +1,67 @@
 """The dtypes that symc knows, one record each: what it is called, computed in, held as, and spelled like.
 
 A dtype that memory holds in other bits than scalars are computed in (float16) differs from the others here alone; what
-a library has no routines for, and where sums need more digits, follows from the record.
+a library has no routines for, and where sums need more digits, follows from the record. One that NumPy does not have
+itself (bfloat16) is a dtype of storage: memory, movements and casts know it, everything else is computed in float32
+(``symc.opt.widen``).
 """
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 
+from symc.errors import missing_package
 from symc.ir.record import dataclass
+
+
+class ForeignDtype:
+    """A float dtype of another package, which is imported when there are arrays of it: NumPy takes it for its
+    ``dtype``, whose kind is no float's."""
+
+    kind, isnative = "f", True
+
+    def __init__(self, name: str, package: str, char: str, itemsize: int):
+        self.name = self.str = name
+        self.package, self.char, self.itemsize, self.alignment = package, char, itemsize, itemsize
+        self._found: np.dtype | None = None
+
+    @property
+    def dtype(self) -> np.dtype:
+        """NumPy's own. Raises InputError where the package is missing."""
+        if self._found is None:
+            try:
+                self._found = np.dtype(getattr(__import__(self.package), self.name))
+            except ModuleNotFoundError as e:
+                raise missing_package(e) from e
+        return self._found
+
+    @property
+    def type(self) -> Any:
+        return self.dtype.type
+
+    def newbyteorder(self, order: str = "=") -> ForeignDtype:
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, np.dtype) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"dtype({self.name})"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+#: The upper half of a float32.
+bfloat16 = cast(np.dtype, ForeignDtype("bfloat16", "ml_dtypes", "E", 2))
 
 
 @dataclass(frozen=True)
@@ -39,6 +92,7 @@ RECORDS: dict[np.dtype, DType] = {r.numpy: r for r in (
     DType("bool", np.dtype("bool"), "bool", "u8", "({} != 0)", "u8({})"),
     *[_integer(letter, size) for letter in "iu" for size in (1, 2, 4, 8)],
     DType("f16", np.dtype("float16"), "f32", "u16", "from_half({})", "to_half({})", "round_half({})"),
+    DType("bf16", bfloat16, "f32", "u16", "from_bfloat({})", "to_bfloat({})", "round_bfloat({})"),
     DType("f32", np.dtype("float32"), "f32", "f32", blas="s"),
     DType("f64", np.dtype("float64"), "f64", "f64", blas="d"),
     DType("c64", np.dtype("complex64"), "c64", "c64", blas="c"),
@@ -59,4 +113,39 @@ def is_narrow(dtype: np.dtype) -> bool:
     return computed(dtype) != dtype
 
 
-__all__ = ["DTYPES", "DTYPE_NAMES", "RECORDS", "DType", "computed", "is_narrow"]
+def is_foreign(dtype: Any) -> bool:
+    """True for a dtype of storage that NumPy does not have itself."""
+    return type(dtype) is ForeignDtype
+
+
+#: By the names that they have in NumPy, too.
+_FOREIGN = {name: d for d in DTYPE_NAMES if is_foreign(d) for name in (d.name, DTYPE_NAMES[d])}
+
+
+def foreign(dtype: Any) -> np.dtype | None:
+    """The foreign dtype that a dtype, scalar type or name stands for; None for anything else."""
+    if is_foreign(dtype):
+        return cast(np.dtype, dtype)
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", getattr(dtype, "__name__", None))
+    return _FOREIGN.get(name) if isinstance(name, str) and isinstance(dtype, str | np.dtype | type) else None
+
+
+def finfo(dtype: Any) -> Any:
+    """The limits of a float dtype, as ``np.finfo`` says them."""
+    found = foreign(dtype)
+    return np.finfo(dtype) if found is None else __import__(cast(ForeignDtype, found).package).finfo(found.dtype)
+
+
+def typestr(dtype: np.dtype) -> str:
+    """The dtype in NumPy's array interface; of one that it does not have, the integer of as many bits."""
+    return f"<u{dtype.itemsize}" if is_foreign(dtype) else dtype.str
+
+
+def lent(owner: Any, dtype: np.dtype) -> np.ndarray:
+    """The array of an owner's array interface, whose elements are called by ``typestr``."""
+    found = np.asarray(owner)
+    return found.view(dtype) if is_foreign(dtype) else found
+
+
+__all__ = ["DTYPES", "DTYPE_NAMES", "RECORDS", "DType", "bfloat16", "computed", "finfo", "foreign", "is_foreign", "is_narrow",
+           "lent", "typestr"]

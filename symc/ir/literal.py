@@ -10,6 +10,7 @@ import numpy as np
 
 from symc.ir.attrs import Array
 from symc.ir.dim import Dim
+from symc.ir.dtypes import foreign, is_foreign
 from symc.ir.types import DTYPE_NAMES, TensorType
 
 #: Constant arrays up to this many elements are written out; larger ones by digest.
@@ -32,6 +33,8 @@ def print_float(x: Any, itemsize: int = 8) -> str:
 def print_number(x: np.ndarray | np.generic) -> str:
     """A 0-d array or NumPy scalar, given its dtype elsewhere."""
     x = np.asarray(x)[()]
+    if foreign(x.dtype):
+        return print_float(np.float32(x), 4) if x == x else f"nan({int(x.view(f'u{x.dtype.itemsize}')):#x})"
     kind = x.dtype.kind
     if kind == "b":
         return "true" if x else "false"
@@ -57,7 +60,7 @@ def print_attr(value: Any) -> str:
         return json.dumps(value)
     if isinstance(value, tuple):
         return "(" + ", ".join(map(print_attr, value)) + (",)" if len(value) == 1 else ")")
-    if isinstance(value, np.dtype):
+    if isinstance(value, np.dtype) or is_foreign(value):
         return DTYPE_NAMES[value]
     if isinstance(value, Array):
         return print_array(value)

@@ -296,6 +296,15 @@ def is_lossless(op: Op) -> bool:
     return op.facts.rounding in ("none", "zeros") or "movement" in op.traits or isinstance(op.lowering, View | Control)
 
 
+def keeps_storage(v: Value) -> bool:
+    """True for what moves elements as they are stored, or converts them: all else is arithmetic, of dtypes that have
+    it."""
+    op = v.op
+    if op.name == "cast" or v.regions or not is_builtin(op):
+        return True
+    return not op.traits & {"elementwise", "reduction"} and (is_lossless(op) or op.lowering is None)
+
+
 def picks(op: Op) -> int:
     """The number of first operands that have all elements of the result; 0 if other elements are made."""
     return op.facts.picks or int("movement" in op.traits)

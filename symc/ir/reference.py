@@ -10,7 +10,9 @@ import numpy as np
 from symc.errors import ExecutionError, IndexingError, InternalError, SymcError, missing_package, of_handler
 from symc.ir import location
 from symc.ir.dim import Dim, Measured, names, solve
+from symc.ir.dtypes import computed, foreign, is_foreign
 from symc.ir.function import Function, Hints, measured_names
+from symc.ir.op import keeps_storage
 from symc.ir.ops.effect import program_order
 from symc.ir.ops.index import explain_bounds
 from symc.ir.record import dataclass
@@ -157,7 +159,7 @@ def apply(v: Value, arrays: list[Any], sizes: Mapping[str, int], check: bool, hi
         attrs["regions"] = [RegionCall(r, sizes, check, inside, within) for r in v.regions]
     try:
         try:
-            out = v.op.reference(*arrays, **attrs)
+            out = referred(v, arrays, attrs)
         except IndexingError:
             explain_bounds(v, arrays)
             raise
@@ -178,6 +180,18 @@ def apply(v: Value, arrays: list[Any], sizes: Mapping[str, int], check: bool, hi
     if check:
         _check(v, out, sizes)
     return out
+
+
+def referred(v: Value, arrays: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    """The result of the op's reference, which knows dtypes of NumPy: what is stored otherwise is computed in float32,
+    and rounded."""
+    if not any(is_foreign(t.dtype) for x in (v, *v.operands) for t in x.types) or keeps_storage(v):
+        return v.op.reference(*arrays, **attrs)
+    wide = [a.astype(computed(foreign(a.dtype))) if foreign(a.dtype) else a for a in map(np.asarray, arrays)]
+    out = v.op.reference(*wide, **{k: computed(a) if is_foreign(a) else a for k, a in attrs.items()})
+    if isinstance(v.type, TupleType):
+        return tuple(np.asarray(x).astype(t.dtype) for x, t in zip(out, v.types, strict=True))
+    return np.asarray(out).astype(v.dtype)
 
 
 def _rows(arrays: Sequence[Any]) -> list[tuple[str, Any, Any]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from symc.errors import DTypeError, ShapeError, nearest
 from symc.ir.dim import LARGEST, Dim, Measured, Size, evaluate, names, product, substitute
-from symc.ir.dtypes import DTYPE_NAMES, DTYPES
+from symc.ir.dtypes import DTYPE_NAMES, DTYPES, foreign
 from symc.ir.locks import new_lock
 
 #: Of these, NumPy has a name that counts bytes: int64, uint64, and a float of 16 bytes on some machines.
@@ -35,6 +35,8 @@ def as_dtype(dtype: Any) -> np.dtype:
     """
     if isinstance(dtype, np.dtype) and dtype in _KNOWN:
         return _KNOWN[dtype]
+    if (found := foreign(dtype)) is not None:
+        return found
     try:
         if hasattr(dtype, "shape") and not isinstance(dtype, type | np.dtype):
             raise TypeError("an array is given where a dtype belongs")

@@ -15,7 +15,8 @@ import numpy as np
 from symc.errors import DTypeError, InputError, ShapeError, SymbolicValueError
 from symc.ir.dim import Dim, Size, known_equal, number
 from symc.ir.op import lookup
-from symc.ir.types import DTYPE_NAMES, as_dtype
+from symc.ir.dtypes import bfloat16, is_foreign
+from symc.ir.types import DTYPE_NAMES, DTYPES, as_dtype
 from symc.ir.value import Value
 from symc.tensors.convert import as_operand, convert, settle
 from symc.tensors.tensor import Tensor
@@ -30,17 +31,30 @@ def kind_of(t: Tensor) -> Kind:
     return _PYTHON[t.dtype.kind] if t.weak else t.dtype
 
 
+def _of_numpy(kinds: Sequence[Kind]) -> tuple[tuple[Kind, ...], bool]:
+    """Kinds that NumPy knows the rules of. Beside float16 bfloat16 is as float32, else it is as float16, which is as
+    wide: True if a result in float16 stands for one in bfloat16."""
+    stored, half = any(map(is_foreign, kinds)), DTYPES["f16"] in kinds
+    return tuple([DTYPES["f32" if half else "f16"] if is_foreign(k) else k for k in kinds]), stored and not half
+
+
+def _back(d: np.dtype, stored: bool) -> np.dtype:
+    return bfloat16 if stored and d == DTYPES["f16"] else d
+
+
 @cache
 def _result_type(kinds: tuple[Kind, ...]) -> np.dtype:
-    return as_dtype(np.result_type(*[_EXAMPLE.get(k, k) for k in kinds]))
+    kinds, stored = _of_numpy(kinds)
+    return _back(as_dtype(np.result_type(*[_EXAMPLE.get(k, k) for k in kinds])), stored)
 
 
 @cache
 def _loop_types(ufunc: np.ufunc, kinds: tuple[Kind, ...], out: np.dtype | None,
                 casting: Any = "same_kind") -> tuple[np.dtype, ...]:
-    request = (*kinds, *[None] * ufunc.nout)
-    how: Any = {} if out is None else {"signature": (*[None] * ufunc.nin, *[out] * ufunc.nout)}
-    return tuple(as_dtype(d) for d in ufunc.resolve_dtypes(request, casting=casting, **how))
+    (*known, wanted), stored = _of_numpy((*kinds, out))
+    request = (*known, *[None] * ufunc.nout)
+    how: Any = {} if out is None else {"signature": (*[None] * ufunc.nin, *[wanted] * ufunc.nout)}
+    return tuple(_back(as_dtype(d), stored) for d in ufunc.resolve_dtypes(request, casting=casting, **how))
 
 
 def _is_double(kind: Kind) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from symc.errors import DTypeError, InputError
 from symc.ir.dim import Dim
+from symc.ir.dtypes import foreign
 from symc.ir.op import lookup
 from symc.ir.ops.cast import cast
 from symc.ir.ops.leaf import array as constant
@@ -129,7 +130,7 @@ def own_dtype(item: Any, dtype: np.dtype) -> np.dtype:
 
 def _as_array(item: Any) -> np.ndarray:
     a = item if type(item) is np.ndarray else array_of(item)
-    if a.dtype.kind not in "biufc":
+    if a.dtype.kind not in "biufc" and foreign(a.dtype) is None:
         raise DTypeError(
             f"an array of dtype {a.dtype} is not supported",
             help="sc.sparse.asarray(A), or A.toarray()" if hasattr(item, "tocoo") else

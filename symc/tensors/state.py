@@ -299,14 +299,14 @@ def converted(array: np.ndarray, dtype: np.dtype, name: str, listed: bool = Fals
 
     ``listed``: it was not an array, so an empty one has no dtype of its own. Raises DTypeError.
     """
-    have = array.dtype
+    have = as_dtype(array.dtype)
     if have == dtype:
-        return array if have.isnative else array.astype(dtype)
+        return array if array.dtype.isnative else array.astype(dtype)
     integers = have.kind in "iu" and dtype.kind in "iu"
     if not (integers or np.can_cast(have, dtype, "same_kind") or (listed and array.size == 0)):
         lost = {"c": "the imaginary part", "f": "the fraction"}.get(have.kind, "the value")
         raise DTypeError(
-            f"{name} is {DTYPE_NAMES[dtype]}, but {DTYPE_NAMES.get(have.newbyteorder('='), have)} was given",
+            f"{name} is {DTYPE_NAMES[dtype]}, but {DTYPE_NAMES[have]} was given",
             help=f"the conversion would lose {lost}; convert explicitly: a.astype({str(dtype)!r})",
         )
     with np.errstate(all="ignore"):

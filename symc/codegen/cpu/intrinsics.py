@@ -9,7 +9,7 @@ by kind (b bool, i/u integers, f floats, "half" if half precision differs, c com
 
 from __future__ import annotations
 
-from symc.ir.dtypes import is_narrow
+from symc.ir.dtypes import is_foreign, is_narrow
 from symc.ir.op import Op, lookup
 from symc.ir.ops.compare import COMPARISONS
 from symc.ir.types import DTYPE_NAMES
@@ -101,6 +101,6 @@ def cast_template(source, target) -> str | None:
         return form and form.format("{0}.real")
     if source.kind == "f" and target.kind in "iu":
         return f"{DTYPE_NAMES[target]}(to_int({{0}}))"
-    if is_narrow(target):
-        return "{0}" if source.kind == "f" else "f32({0})"  # ``round_half`` knows doubles
+    if is_narrow(target):  # ``round_half`` knows doubles
+        return "{0}" if source.kind == "f" and not is_foreign(target) else "f32({0})"
     return f"{DTYPE_NAMES[target]}({{0}})"

@@ -34,6 +34,7 @@ from symc.opt.engine.regions import FunctionPass, in_bodies, live_lines, with_li
 from symc.opt.engine.rewrite import Rewriter
 from symc.opt.engine.rule import ANY, OPT_IN, Rule, all_rules, known_names, remembered
 from symc.opt.facts.analysis import Analysis
+from symc.opt.widen import widened
 
 _passes: dict[str, Pass] = {}
 
@@ -287,7 +288,8 @@ def stabilize_values(roots: Sequence[Value], keep: Iterable[Value] = ()) -> list
     replaced are noted for what replaces it.
     """
     kept = {v: fresh_input(v.type) for v in keep if isinstance(v.type, TensorType) and v.op.name != "input"}
-    opened, sized, inside = with_sizes_unified(replace(roots, kept, _note_again), _note_again)
+    opened = widened(replace(roots, kept, _note_again), _note_again)
+    opened, sized, inside = with_sizes_unified(opened, _note_again)
     hints = {v: location.noted(v) for v in postorder(opened) if location.noted(v)}
     before = dict(hints)
     families = (*FORM, *STABLE, "edges")

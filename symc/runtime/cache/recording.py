@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from symc.ir.record import dataclass
+from symc.ir.types import as_dtype
 from symc.runtime.cache.machine_code import Symbol
 from symc.runtime.cpu.calls import Calls, CallStep, LateStep, only_where_native_code_fails
 from symc.runtime.cpu.executor import NEVER, Template
@@ -46,7 +47,7 @@ def recorded(lowered: Lowered) -> Recording | None:
     return {
         "words": words.tolist(), "symbols": [[k, s.name] for k, s in t.symbols], "arena_at": t.arena.tolist(),
         "kept_at": t.kept.tolist(), "pool": t.pool.tobytes(),
-        "constants": [[a.dtype.str, a.shape, a.tobytes()] for a in constants],
+        "constants": [[as_dtype(a.dtype).str, a.shape, a.tobytes()] for a in constants],
         "constants_at": [[slot, places[id(a)], offset] for slot, a, offset in t.constants],
         "first": lowered.first, "given": lowered.given, "returned": lowered.returned, "updates": lowered.updates,
         "fresh": [[f.dims, f.ndim, f.dtype.str, f.output] for f in lowered.fresh], "names": dict(lowered.names),
@@ -63,13 +64,13 @@ def restored(r: Recording, steps: Callable[[], Sequence[CallStep]]) -> Lowered:
     symbols = tuple((k, Symbol(find(name), name)) for k, name in r["symbols"])
     for k, s in symbols:
         words[k] = s
-    arrays = [np.frombuffer(data, dtype).reshape(shape) for dtype, shape, data in r["constants"]]
+    arrays = [np.frombuffer(data, as_dtype(dtype)).reshape(shape) for dtype, shape, data in r["constants"]]
     template = Template(
         words, symbols, _rows(r["arena_at"]), _rows(r["kept_at"]), np.frombuffer(r["pool"], np.uint8),
         tuple((slot, arrays[k], offset) for slot, k, offset in r["constants_at"]))
     return Lowered(
         template, r["first"], r["given"],
-        tuple(Fresh(dims, ndim, np.dtype(dtype), output) for dims, ndim, dtype, output in r["fresh"]),
+        tuple(Fresh(dims, ndim, as_dtype(dtype), output) for dims, ndim, dtype, output in r["fresh"]),
         tuple(map(tuple, r["returned"])), tuple(r["updates"]), r["names"],
         [Calls.pulse, *(LateStep(steps, k) for k in range(1, r["steps"]))], (), r["loops"], r["torn"], r["polls"])
 

@@ -13,6 +13,7 @@ import numpy as np
 from symc.codegen.cpu.render import Source
 from symc.codegen.kernel.user_functions import called_in
 from symc.errors import ExecutionError, SymcError
+from symc.ir.dtypes import DTYPES, RECORDS
 from symc.ir.location import Loc
 from symc.ir.phases import phase
 from symc.runtime.compilers.uninterrupted import uninterrupted
@@ -70,8 +71,7 @@ def _pointer(dtype: np.dtype) -> Any:
     from numba.core import types
     from numba.np import numpy_support
 
-    stored: Any = {"?": np.dtype("u1"), "e": np.dtype("u2")}.get(dtype.char, dtype)
-    return types.CPointer(numpy_support.from_dtype(stored))
+    return types.CPointer(numpy_support.from_dtype(DTYPES[RECORDS[dtype].memory]))
 
 
 def _native(function: Callable[..., None], arguments: tuple[Any, ...]) -> tuple[Any, int]:

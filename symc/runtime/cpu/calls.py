@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from symc.ir.dim import Size, evaluate
+from symc.ir.dtypes import lent, typestr
 from symc.ir.function import Hints
 from symc.ir.record import dataclass
 from symc.ir.reference import apply
@@ -47,7 +48,7 @@ class _Lent:
 
     def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype, owner: Any):
         self.owner = owner
-        self.__array_interface__ = dict(version=3, shape=shape, typestr=dtype.str, data=(address, False), strides=None)
+        self.__array_interface__ = dict(version=3, shape=shape, typestr=typestr(dtype), data=(address, False), strides=None)
 
 
 class Calls:
@@ -111,7 +112,7 @@ class Calls:
         if view is None:
             if len(self._views) >= MOST_VIEWS:  # the rows of a loop are views of their own
                 self._views.clear()
-            view = self._views[key] = np.asarray(_Lent(address, shape, place.dtype, self._owner))
+            view = self._views[key] = lent(_Lent(address, shape, place.dtype, self._owner), place.dtype)
         return view
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from symc.ir.dtypes import lent, typestr
+
 #: From so many bytes on a result is large: what glibc gives back at once.
 LARGE = 32 << 20
 
@@ -24,7 +26,7 @@ class _Block:
     def __init__(self, memory: np.ndarray, shape: tuple[int, ...], dtype: np.dtype, home: list[np.ndarray]):
         self.memory, self.home = memory, home
         self.__array_interface__: dict[str, Any] = dict(
-            version=3, shape=shape, typestr=dtype.str, data=(memory.ctypes.data, False), strides=None
+            version=3, shape=shape, typestr=typestr(dtype), data=(memory.ctypes.data, False), strides=None
         )
 
     def __del__(self) -> None:
@@ -47,4 +49,4 @@ class LargeResult:
             memory = np.empty(nbytes, np.uint8)
         if not nbytes <= memory.nbytes <= 2 * nbytes:  # of another size
             memory = np.empty(nbytes, np.uint8)
-        return np.asarray(_Block(memory, shape, self.dtype, self._home))
+        return lent(_Block(memory, shape, self.dtype, self._home), self.dtype)

@@ -9,7 +9,23 @@ from __future__ import annotations
 import math
 
 from symc.codegen.language.helpers import by_width, inlined, rarely
-from symc.codegen.language.names import INF, bits, copysign, floor, fma, fmod, from_half, like, to_half, trunc
+from symc.codegen.language.names import (
+    INF,
+    bits,
+    bits32,
+    copysign,
+    f32,
+    float32_of,
+    floor,
+    fma,
+    fmod,
+    from_half,
+    i32,
+    like,
+    to_half,
+    trunc,
+    u16,
+)
 
 
 @inlined
@@ -153,3 +169,21 @@ def shift_right(x, y):
 @inlined
 def round_half(x):
     return from_half(to_half(x))
+
+
+@inlined
+def from_bfloat(h):
+    """The upper half of a float32, whose lower half is 0."""
+    return float32_of(i32(i32(h) << 16))
+
+
+@inlined
+def to_bfloat(x):
+    """The upper half of a float32, rounded to nearest, of ties to even; a nan stays one."""
+    b = bits32(f32(x))
+    return u16(b >> 16 | 64) if x != x else u16((b + 32767 + (b >> 16 & 1)) >> 16)
+
+
+@inlined
+def round_bfloat(x):
+    return from_bfloat(to_bfloat(x))
