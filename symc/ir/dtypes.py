@@ -101,6 +101,8 @@ RECORDS: dict[np.dtype, DType] = {r.numpy: r for r in (
 #: By the names that the text of the IR uses.
 DTYPES: dict[str, np.dtype] = {r.name: r.numpy for r in RECORDS.values()}
 DTYPE_NAMES: dict[np.dtype, str] = {d: n for n, d in DTYPES.items()}
+#: Those that NumPy has, which ops are defined in.
+ARITHMETIC = tuple(d for d in RECORDS if isinstance(d, np.dtype))
 
 
 def computed(dtype: np.dtype) -> np.dtype:
@@ -147,5 +149,5 @@ def lent(owner: Any, dtype: np.dtype) -> np.ndarray:
     return found.view(dtype) if is_foreign(dtype) else found
 
 
-__all__ = ["DTYPES", "DTYPE_NAMES", "RECORDS", "DType", "bfloat16", "computed", "finfo", "foreign", "is_foreign", "is_narrow",
-           "lent", "typestr"]
+__all__ = ["ARITHMETIC", "DTYPES", "DTYPE_NAMES", "RECORDS", "DType", "bfloat16", "computed", "finfo", "foreign",
+           "is_foreign", "is_narrow", "lent", "typestr"]

@@ -11,11 +11,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from symc import numpy_api as xp
 from symc import random
 from symc.errors import InputError, ShapeError
+from symc.ir.dtypes import finfo
 from symc.nn import windows
 from symc.nn.activations import activated
 from symc.numpy_api.promotion import rows
@@ -204,7 +203,7 @@ def attention(query: Any, key: Any, value: Any, mask: Any = None, causal: bool =
     if mask is None:
         return xp.softmax(scores, axis=-1) @ v
     # a finite number for what is not seen: a row of nothing but infinities has no softmax
-    low = xp.where(mask, scores, float(np.finfo(scores.dtype).min))
+    low = xp.where(mask, scores, float(finfo(scores.dtype).min))
     return xp.where(mask, xp.softmax(low, axis=-1), xp.zeros((), scores.dtype)) @ v
 
 

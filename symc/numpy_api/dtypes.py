@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from symc.ir.dtypes import finfo as finfo_of
 from symc.ir.types import DTYPES, as_dtype
 from symc.numpy_api.promotion import common_dtype
 from symc.tensors.convert import as_tensor, default_complex, default_float
@@ -79,9 +80,9 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 @public()
-def finfo(type: Any, /) -> np.finfo:
+def finfo(type: Any, /) -> Any:
     """The limits of a floating dtype."""
-    return np.finfo(_dtype(type))
+    return finfo_of(_dtype(type))
 
 
 @public()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, InputError, SymbolicValueError
+from symc.ir.dtypes import finfo
 from symc.ir.op import lookup, splat
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
@@ -203,7 +204,7 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         return make_complex(*parts)
     if t.dtype.kind != "f":
         return t
-    info, v = np.finfo(t.dtype), t.value
+    info, v = finfo(t.dtype), t.value
     inf = lookup("isinf")(v)
     for sign, number in (
         (lookup("gt"), info.max if posinf is None else posinf),

@@ -12,6 +12,7 @@ import numpy as np
 
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size, known_equal, maximum, product
+from symc.ir.dtypes import finfo
 from symc.ir.op import lookup, splat
 from symc.ir.types import TensorType, real_dtype
 from symc.ir.value import Value
@@ -92,7 +93,7 @@ def with_leading(t: Tensor, core: int, lead: tuple[Size, ...]) -> Value:
 
 def eps(t: Tensor) -> float:
     """The distance from 1 to the next number of the real dtype."""
-    return float(np.finfo(real_dtype(t.dtype)).eps)
+    return float(finfo(real_dtype(t.dtype)).eps)
 
 
 def longest(t: Tensor) -> Any:

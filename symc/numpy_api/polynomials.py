@@ -9,6 +9,7 @@ import numpy as np
 
 from symc.errors import InputError, ShapeError
 from symc.ir.dim import floordiv, known_equal, maximum, minimum
+from symc.ir.dtypes import finfo
 from symc.ir.op import lookup
 from symc.numpy_api.linear import conjugated
 from symc.numpy_api.promotion import check_times, rows, same_dtype
@@ -244,7 +245,7 @@ def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: 
     order, n = int(deg) + 1, xs.shape[0] if xs.ndim else 0
     if xs.ndim != 1 or ys.ndim not in (1, 2) or known_equal(xs.value.shape[0], ys.value.shape[0]) is False:
         raise ShapeError("polyfit: x is a vector, y a vector or matrix of as many rows", values=rows([xs, ys]))
-    rcond = n * float(np.finfo(xs.dtype).eps) if rcond is None else rcond
+    rcond = n * float(finfo(xs.dtype).eps) if rcond is None else rcond
     left, right = API["vander"](xs, order), ys
     if w is not None:
         weights = as_tensor(w)

@@ -14,8 +14,8 @@ import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError, SymbolicValueError
 from symc.ir.dim import Dim, Size, known_equal, number
-from symc.ir.op import lookup
 from symc.ir.dtypes import bfloat16, is_foreign
+from symc.ir.op import lookup
 from symc.ir.types import DTYPE_NAMES, DTYPES, as_dtype
 from symc.ir.value import Value
 from symc.tensors.convert import as_operand, convert, settle

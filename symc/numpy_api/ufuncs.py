@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError
-from symc.ir.dtypes import computed
+from symc.ir.dtypes import computed, finfo
 from symc.ir.op import lookup, splat
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
@@ -159,7 +159,7 @@ def _logaddexp2(x: Value, y: Value) -> Value:
 def _ldexp(x: Value, n: Value) -> Value:
     # four parts, so that the scale itself neither overflows nor vanishes while the product would not
     scaled = _single(x)
-    info = np.finfo(scaled.dtype)
+    info = finfo(scaled.dtype)
     most = int(info.maxexp - info.minexp + info.nmant + 3)
     limited = lookup("minimum")(lookup("maximum")(convert(n, DTYPES["i64"]), -most), most)
     part = lookup("shr")(lookup("abs")(limited), 2) * lookup("sign")(limited)  # all of one sign
@@ -178,8 +178,8 @@ def _frexp(x: Value) -> tuple[Value, Value]:
     """Mantissa in [0.5, 1) and exponent; the estimate of the exponent is corrected by one step either way."""
     plain = lookup("and")(lookup("isfinite")(x), lookup("ne")(x, 0))
     size = choose(plain, lookup("abs")(x), splat(1, x.type))
-    tiny = lookup("lt")(size, float(np.finfo(x.dtype).tiny))
-    lift = np.finfo(x.dtype).nmant + 1
+    tiny = lookup("lt")(size, float(finfo(x.dtype).tiny))
+    lift = finfo(x.dtype).nmant + 1
     size = choose(tiny, size * 2.0**lift, size)
     exponent = lookup("floor")(lookup("log2")(size)) + 1
     mantissa = _ldexp(size, -convert(exponent, DTYPES["i64"]))

@@ -15,6 +15,7 @@ import numpy as np
 
 from symc import numpy_api as xp
 from symc.errors import InputError
+from symc.ir.dtypes import finfo
 from symc.ir.record import dataclass
 from symc.tensors.tensor import Tensor
 from symc.transforms.control import while_loop
@@ -102,7 +103,7 @@ def _fading(factor: float, dtype: Any) -> int | None:
     """After how many factors nothing is left but rounding; None for never."""
     if factor <= 0:
         return 1
-    return math.ceil(math.log(np.finfo(dtype).eps / 100) / math.log(factor)) if factor < 1 else None
+    return math.ceil(math.log(finfo(dtype).eps / 100) / math.log(factor)) if factor < 1 else None
 
 
 class SGD(Rule):

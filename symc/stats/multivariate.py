@@ -15,6 +15,7 @@ from symc import numpy_api as xp
 from symc import random
 from symc import special as S
 from symc.errors import InputError, ShapeError
+from symc.ir.dtypes import finfo
 from symc.ir.record import dataclass
 from symc.numpy_api.promotion import common_dtype, rows
 from symc.stats.core import INF, NAN, Frozen
@@ -146,7 +147,7 @@ def _normal(x: Any, mean: Any = None, cov: Any = 1.0, chol: Any = None, allow_si
 def _singular_normal(away: Any, cov: Any) -> Any:
     """The density in the span of a covariance that may be singular, and none outside of it, as SciPy decides."""
     w, q = eigh(cov if cov.ndim >= 2 else cov[..., None] * xp.eye(away.shape[-1], dtype=away.dtype))
-    least = xp.max(xp.abs(w), axis=-1, keepdims=True) * (1e3 if w.dtype == np.float32 else 1e6) * np.finfo(w.dtype).eps
+    least = xp.max(xp.abs(w), axis=-1, keepdims=True) * (1e3 if w.dtype == np.float32 else 1e6) * finfo(w.dtype).eps
     kept = w > least
     safe, z = xp.where(kept, w, 1.0), (away[..., None, :] @ q)[..., 0, :]
     found = xp.sum(xp.where(kept, -0.5 * (z * z / safe + xp.log(safe) + LOG_2 + LOG_PI), 0.0), axis=-1)

@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from symc.errors import GradientError, InputError, ShapeError, SymcError
 from symc.grad import jvp as jvp_values
 from symc.grad import vjp as vjp_values
@@ -15,6 +13,7 @@ from symc.grad.one_op import varies, zeros
 from symc.ir import location
 from symc.ir.bodies import branch_captures, built, close
 from symc.ir.dim import known_different
+from symc.ir.dtypes import finfo
 from symc.ir.op import splat
 from symc.ir.ops.cast import cast
 from symc.ir.ops.implicit import converged, root
@@ -160,7 +159,7 @@ def _largest(moves: Sequence[Tensor], at: Sequence[Tensor]) -> Tensor:
 
 def _precision(xs: Sequence[Tensor]) -> float:
     """The bound of moves of these numbers that are rounding alone."""
-    return max(8 * float(np.finfo(x.dtype).eps) for x in xs)
+    return max(8 * float(finfo(x.dtype).eps) for x in xs)
 
 
 def _checked(what: str, xs: Sequence[Tensor], ok: Tensor, steps: Any, residual: Tensor) -> list[Value]:

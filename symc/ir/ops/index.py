@@ -13,6 +13,7 @@ import numpy as np
 
 from symc.errors import DTypeError, IndexingError, InputError, ShapeError
 from symc.ir.dim import Size, known_equal, known_nonnegative, product
+from symc.ir.dtypes import ARITHMETIC
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Element, Linear, Op, Update, lookup, register
 from symc.ir.ops.arithmetic import conjugate, maximum, minimum
@@ -127,7 +128,7 @@ def _gather_transpose(g, v):
 def _gather_samples() -> Iterator[tuple[tuple, dict]]:
     x = np.arange(24.0).reshape(2, 3, 4) * 0.5 - 3
     i = np.array([1, 0, 1, 1])
-    for dtype in DTYPES.values():
+    for dtype in ARITHMETIC:
         yield (np.arange(5).astype(dtype), np.array([[4, 0], [2, 2]])), dict(axes=(0,))
     for name in ("i1", "u8", "i4"):
         yield (x, i.astype(name)), dict(axes=(0,))
@@ -296,7 +297,7 @@ def _scatter_samples() -> Iterator[tuple[tuple, dict]]:
     x = np.array([[1.0, 2.0, 3.0], [0.5, -1.0, 3.0]])
     i = np.array([2, 0, 2])
     for mode in ("set", *SCATTER_MODES):
-        for dtype in DTYPES.values():
+        for dtype in ARITHMETIC:
             if dtype.kind != "c" or mode not in ("max", "min"):
                 yield (np.arange(1, 5).astype(dtype), np.array([3, 1, 3]).astype(dtype), i), dict(axes=(0,), mode=mode)
         yield (x, np.array([[3.0, 4.0], [-1.0, 2.0], [5.0, 3.0]]), i), dict(axes=(1,), mode=mode)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from symc.ir.dtypes import ARITHMETIC
 from symc.ir.facts import Facts, Routine
 from symc.ir.op import Elementwise, Op, Unknown, all_ops, lookup
 from symc.ir.ops.arithmetic import mulz
@@ -21,7 +22,6 @@ from symc.ir.ops.elementwise import edge_values, elementwise, like, samples
 from symc.ir.ops.logic import and_, where
 from symc.ir.ops.math import TWO_OVER_SQRT_PI, cos, digamma, erf, erfc, erfcx, exp, floor, lgamma, log, log1p, sqrt
 from symc.ir.ops.random import gamma_slope, normal_inverse
-from symc.ir.types import DTYPES
 from symc.ir.value import Value
 
 Partial = Callable[..., Value] | None
@@ -114,7 +114,7 @@ def some_samples(arity: int, least: float) -> Iterator[tuple[tuple, dict]]:
         yield from samples(arity, "f")
         return
     rng = np.random.default_rng(0)
-    for dtype in (d for d in DTYPES.values() if d.kind == "f"):
+    for dtype in (d for d in ARITHMETIC if d.kind == "f"):
         edges = edge_values(dtype)
         edges = edges[~(edges < least) & ~(np.isinf(edges) & (least > -math.inf))]
         yield tuple(rng.choice(edges, SOME) for _ in range(arity)), {}

@@ -19,6 +19,7 @@ import numpy as np
 
 from symc.ir.bodies import is_loop_or_branch
 from symc.ir.dim import Dim
+from symc.ir.dtypes import finfo
 from symc.ir.op import picks
 from symc.ir.record import replace
 from symc.ir.traverse import postorder, region_params
@@ -101,7 +102,7 @@ def settle(t: TensorType, f: Fact, props: frozenset[str] = NONE) -> Fact:
         if not inf and f.inf or zero is not f.zero or low is not f.low or high is not f.high:
             f = replace(f, low=low, high=high, inf=inf, zero=zero)
         if not inf and (low is None or high is None):
-            top = float(np.finfo(t.dtype).max)
+            top = float(finfo(t.dtype).max)
             f = replace(f, low=-top if low is None else low, high=top if high is None else high)
     elif kind == "c":
         f = replace(f, low=None, high=None)

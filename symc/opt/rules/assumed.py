@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from symc.ir.attrs import Array
+from symc.ir.dtypes import finfo
 from symc.ir.op import lookup, splat
 from symc.ir.ops.arithmetic import abs_, floordiv, fmax, fmin, fmod, maximum, minimum, mod, pow_, sign
 from symc.ir.ops.assume import promised
@@ -241,7 +242,7 @@ def cast_there_and_back(v: Value, context) -> Value | None:
         fits = at_least(f.low, float(info.min)) and at_most(f.high, min(float(info.max), 2.0**53))
         return y if fits else None
     if y.dtype.kind in "iu" and x.dtype.kind == "f":
-        most = 2 ** (np.finfo(x.dtype).nmant + 1)
+        most = 2 ** (finfo(x.dtype).nmant + 1)
         return y if at_least(f.low, -most) and at_most(f.high, most) else None
     return None
 
@@ -307,7 +308,7 @@ def product_of_roots(v: Value, context) -> Value | None:
     f, g = context.facts(x.operands[0]), context.facts(y.operands[0])
     if not (f.positive and g.positive and f.finite and g.finite):
         return None
-    info = np.finfo(v.dtype)
+    info = finfo(v.dtype)
     room = float(f.low) * float(g.low) > float(info.tiny) and float(f.high) * float(g.high) < float(info.max)
     return sqrt(x.operands[0] * y.operands[0]) if room else None
 

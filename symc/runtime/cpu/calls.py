@@ -48,7 +48,8 @@ class _Lent:
 
     def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype, owner: Any):
         self.owner = owner
-        self.__array_interface__ = dict(version=3, shape=shape, typestr=typestr(dtype), data=(address, False), strides=None)
+        self.__array_interface__ = dict(
+            version=3, shape=shape, typestr=typestr(dtype), data=(address, False), strides=None)
 
 
 class Calls:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from symc.ir.dtypes import ARITHMETIC
 from symc.ir.types import DTYPES
 from symc.runtime.cache.machine_code import Symbol
 
@@ -39,7 +40,7 @@ def known() -> bool:
             return False
     except (AttributeError, ImportError):
         return False
-    return all(_table(d)[at + more] for d in DTYPES.values() for at in PLACES.values() for more in (0, STABLE))
+    return all(_table(d)[at + more] for d in ARITHMETIC for at in PLACES.values() for more in (0, STABLE))
 
 
 def _table(dtype: np.dtype) -> Any:

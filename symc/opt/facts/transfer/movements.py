@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from symc.ir.dim import Dim, if_any, known_nonnegative
+from symc.ir.dtypes import finfo
 from symc.ir.op import picks
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
@@ -59,7 +60,7 @@ def counts_exactly(v: Value) -> bool:
     """True if the dtype of an iota holds all the numbers in it."""
     n = v.shape[v.attrs["axis"]]
     if v.dtype.kind == "f":
-        return isinstance(n, int) and n < 1 / np.finfo(v.dtype).eps
+        return isinstance(n, int) and n < 1 / finfo(v.dtype).eps
     return v.dtype == DTYPES["i64"] or (isinstance(n, int) and v.dtype.kind in "iu" and n <= np.iinfo(v.dtype).max)
 
 
@@ -151,7 +152,7 @@ def _cast(v: Value, given: list[Fact]) -> Fact:
             return UNKNOWN
         low, high = _as_float(f.low, -INF), _as_float(f.high, INF)
         if source.kind == "f":
-            top = float(np.finfo(target).max)
+            top = float(finfo(target).max)
             widened = np.can_cast(source, target, "safe")
             inf = f.inf or not (widened or -top <= low and high <= top)
             zero = f.zero or not widened  # a small number may vanish
