@@ -22,6 +22,7 @@ import numpy as np
 
 from symc.driver.plain_zip import DEFLATED, STORED, Zip
 from symc.errors import InputError
+from symc.ir.dtypes import described, foreign
 from symc.ir.types import DTYPE_NAMES
 from symc.runtime.cache.regular_file import open_quickly
 
@@ -29,7 +30,7 @@ MEMBERS = ("meta.json", "function.ir", "final.ir", "arrays.npz", "state.npz", "d
 #: A file may unpack to so many bytes, and so many times its size.
 FREE, RATIO = 64 << 20, 64
 _MAGIC = b"\x93NUMPY"
-_HEADER = re.compile(rb"\{'descr': '([<>|=][a-z][0-9]{1,2})', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n")
+_HEADER = re.compile(rb"\{'descr': '([<>|=][a-zV][0-9]{1,2})', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n")
 _ENCRYPTED = 1
 #: What reading data that are not as they should be raises, whoever reads them.
 JUNK = (ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError, NotImplementedError,
@@ -123,9 +124,11 @@ def read_array(data: bytes, name: str) -> np.ndarray:
     start = 8 + width + int.from_bytes(data[8 : 8 + width], "little")
     header = _HEADER.fullmatch(data[8 + width : start])
     dtype = np.dtype(header[1].decode()) if header else None
-    if header is None or dtype is None or dtype.newbyteorder("=") not in DTYPE_NAMES:
+    found = None if dtype is None else described(np.empty(0, dtype)).dtype
+    if header is None or dtype is None or found is None or (
+            foreign(found) is None and dtype.newbyteorder("=") not in DTYPE_NAMES):
         raise InputError(f"the array {name} is none of numbers")
     shape = tuple([int(n) for n in header[2].decode().replace(" ", "").split(",") if n])
     if len(data) - start != math.prod(shape) * dtype.itemsize:
         raise InputError(f"the array {name} of {dtype}{list(shape)} has {len(data) - start} bytes")
-    return np.frombuffer(data, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))  # always a copy
+    return np.frombuffer(data, found, offset=start).reshape(shape).astype(found.newbyteorder("="))  # always a copy

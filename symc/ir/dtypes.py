@@ -107,6 +107,7 @@ ARITHMETIC = tuple(d for d in RECORDS if isinstance(d, np.dtype))
 
 def computed(dtype: np.dtype) -> np.dtype:
     """The dtype of scalars of a dtype while they are computed with; itself of one that symc does not know."""
+    dtype = foreign(dtype) or dtype
     return DTYPES[RECORDS[dtype].computed] if dtype in RECORDS else dtype
 
 
@@ -143,11 +144,17 @@ def typestr(dtype: np.dtype) -> str:
     return f"<u{dtype.itemsize}" if is_foreign(dtype) else dtype.str
 
 
+def described(array: np.ndarray) -> np.ndarray:
+    """An array out of NumPy's file format, which says of foreign dtypes no more than their size."""
+    d = next((d for d in _FOREIGN.values() if array.dtype == f"V{d.itemsize}"), None)
+    return array if d is None else array.view(d)
+
+
 def lent(owner: Any, dtype: np.dtype) -> np.ndarray:
     """The array of an owner's array interface, whose elements are called by ``typestr``."""
     found = np.asarray(owner)
     return found.view(dtype) if is_foreign(dtype) else found
 
 
-__all__ = ["ARITHMETIC", "DTYPES", "DTYPE_NAMES", "RECORDS", "DType", "bfloat16", "computed", "finfo", "foreign",
-           "is_foreign", "is_narrow", "lent", "typestr"]
+__all__ = ["ARITHMETIC", "DTYPES", "DTYPE_NAMES", "RECORDS", "DType", "bfloat16", "computed", "described", "finfo",
+           "foreign", "is_foreign", "is_narrow", "lent", "typestr"]

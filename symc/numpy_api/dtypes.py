@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from symc.ir.dtypes import finfo as finfo_of
+from symc.ir.dtypes import foreign, is_foreign
 from symc.ir.types import DTYPES, as_dtype
-from symc.numpy_api.promotion import common_dtype
+from symc.numpy_api.promotion import common_dtype, promoted
 from symc.tensors.convert import as_tensor, default_complex, default_float
 from symc.tensors.public import public
 from symc.tensors.tensor import Tensor
@@ -22,7 +23,7 @@ def _dtype(item: Any) -> np.dtype:
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     """The dtype that operands (tensors, arrays, numbers, dtypes) are promoted to."""
     tensors = [
-        as_tensor(np.empty((), as_dtype(a))) if isinstance(a, type | np.dtype | str) else as_tensor(a)
+        as_tensor(np.empty((), as_dtype(a))) if isinstance(a, type | np.dtype | str) or is_foreign(a) else as_tensor(a)
         for a in arrays_and_dtypes
     ]
     return common_dtype(tensors)
@@ -40,19 +41,24 @@ def common_type(*arrays: Any) -> Any:
     return np.common_type(*[np.empty((), as_tensor(a).dtype) for a in arrays])
 
 
-def _of_numpy(name: str, doc: str) -> None:
-    """A question that NumPy answers for dtypes and scalar types; tensors ask with their dtype."""
-    function = getattr(np, name)
-
-    def call(*args: Any) -> Any:
-        return function(*[a.dtype if isinstance(a, Tensor) else a for a in args])
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc
-    public()(call)
+def _asked(item: Any) -> Any:
+    return item.dtype if isinstance(item, Tensor) else foreign(item) or item
 
 
-_of_numpy("promote_types", "The dtype that two dtypes are promoted to.")
-_of_numpy("issubdtype", "True if a dtype is of a kind, or another one, in NumPy's hierarchy of types.")
+@public()
+def promote_types(type1: Any, type2: Any) -> np.dtype:
+    """The dtype that two dtypes are promoted to."""
+    kinds = _asked(type1), _asked(type2)
+    return promoted(tuple(map(as_dtype, kinds))) if any(map(is_foreign, kinds)) else np.promote_types(*kinds)
+
+
+@public()
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """True if a dtype is of a kind, or another one, in NumPy's hierarchy of types."""
+    d, kind = _asked(arg1), _asked(arg2)
+    if is_foreign(d) and not is_foreign(kind):
+        return isinstance(kind, type) and issubclass(np.floating, kind)
+    return bool(d == kind if is_foreign(kind) else np.issubdtype(d, kind))
 
 
 @public(np.min_scalar_type)
@@ -76,7 +82,10 @@ def iterable(y: Any) -> bool:
 @public()
 def isdtype(dtype: Any, kind: Any) -> bool:
     """True if a dtype is of a kind of the array API, or one of several."""
-    return bool(np.isdtype(as_dtype(dtype), kind))
+    d, kinds = as_dtype(dtype), kind if isinstance(kind, tuple) else (kind,)
+    if is_foreign(d):
+        return any(k in ("real floating", "numeric") if isinstance(k, str) else d == k for k in kinds)
+    return bool(np.isdtype(d, tuple([k for k in kinds if not is_foreign(k)])))
 
 
 @public()

@@ -43,7 +43,8 @@ def _back(d: np.dtype, stored: bool) -> np.dtype:
 
 
 @cache
-def _result_type(kinds: tuple[Kind, ...]) -> np.dtype:
+def promoted(kinds: tuple[Kind, ...]) -> np.dtype:
+    """The dtype that operands of these kinds have in common."""
     kinds, stored = _of_numpy(kinds)
     return _back(as_dtype(np.result_type(*[_EXAMPLE.get(k, k) for k in kinds])), stored)
 
@@ -64,7 +65,7 @@ def _is_double(kind: Kind) -> bool:
 def common_dtype(tensors: Sequence[Tensor]) -> np.dtype:
     """The dtype that NumPy promotes the operands to."""
     kinds = tuple(map(kind_of, tensors))
-    return settle(_result_type(kinds), any(map(_is_double, kinds)))
+    return settle(promoted(kinds), any(map(_is_double, kinds)))
 
 
 def loop_dtypes(ufunc: np.ufunc, tensors: Sequence[Tensor], out: np.dtype | None = None,

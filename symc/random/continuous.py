@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from symc.errors import DTypeError
+from symc.ir.dtypes import finfo, is_narrow
 from symc.ir.op import lookup
 from symc.ir.ops.arithmetic import maximum, minimum, neg
 from symc.ir.ops.cast import cast
@@ -13,7 +14,7 @@ from symc.ir.ops.elementwise import like
 from symc.ir.ops.logic import shl, shr, where
 from symc.ir.ops.math import erfc, exp, expm1, log, log1p, sqrt
 from symc.ir.ops.random import normal_inverse, random_bits, unit_normal
-from symc.ir.types import DTYPE_NAMES, DTYPES, as_dtype
+from symc.ir.types import DTYPE_NAMES, as_dtype
 from symc.ir.value import Value
 from symc.random.core import F64, U32, U64, Draw, as_key, distribution, location_scale, more, ordered, prepare, sizes
 from symc.tensors.convert import convert
@@ -32,14 +33,16 @@ def bits(key: Any, shape: Any = (), dtype: Any = "uint32") -> Tensor:
 
 def unit(draw: Draw) -> Value:
     """Numbers in [0, 1) in the dtype of the result."""
-    if draw.dtype == DTYPES["f16"]:  # rounding 24 bits to 11 could give 1
-        return cast(shr(draw.bits(U32), 21), dtype=draw.dtype) * 2.0**-11
+    if is_narrow(draw.dtype):  # rounding 24 bits to 11 could give 1
+        digits = finfo(draw.dtype).nmant + 1
+        return cast(shr(draw.bits(U32), 32 - digits), dtype=draw.dtype) * 2.0**-digits
     return draw.unit("unit_uniform")
 
 
 @distribution
 def uniform(key: Any, shape: Any = None, dtype: Any = None, low: Any = 0.0, high: Any = 1.0) -> Tensor:
-    """Numbers in [low, high), each equally likely: 53 random bits in float64, 24 in float32, 11 in float16."""
+    """Numbers in [low, high), each equally likely: 53 random bits in float64, 24 in float32, 11 in float16, 8 in
+    bfloat16."""
     d = prepare("uniform", key, shape, dtype, low=(low, "any"), high=(high, "any"))
     a, b = d.parameters
     span = b - a if not (isinstance(low, int | float) and low == 0) else b

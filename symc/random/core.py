@@ -110,7 +110,7 @@ def float_dtype(dtype: Any, name: str) -> np.dtype:
     d = default_float() if dtype is None else _dtype(dtype, name)
     if d.kind != "f":
         raise DTypeError(f"{name} gives floats, not {DTYPE_NAMES[d]}",
-                         help="dtype is 'float32', 'float64' or 'float16'")
+                         help="dtype is 'float32', 'float64', 'float16' or 'bfloat16'")
     return d
 
 

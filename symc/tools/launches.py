@@ -36,7 +36,7 @@ from symc.tools.profiling.tables import Column, duration, number, table
 #: Bytes a second that copies reach on an H200; multiplications and additions a second of one lane's f32 units on all
 #: multiprocessors; and of products, by how they are computed.
 BANDWIDTH, ARITHMETIC = 4.3e12, 132 * 128 * 1.7e9
-PRODUCTS = {"highest": 50e12, "tf32": 380e12, "bf16": 770e12, "float16": 770e12, "float64": 55e12}
+PRODUCTS = {"highest": 50e12, "tf32": 380e12, "bf16": 770e12, "float16": 770e12, "bfloat16": 770e12, "float64": 55e12}
 #: Operations a second of a factorization by cuSOLVER (eigenvalues of 1,024 rows in 20 ms).
 SOLVER = 5e11
 #: Seconds of a launch in a graph; of a read from memory; of an operation that waits for the one before; bytes that a

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +22,7 @@ from symc.ir.parse import parse
 from symc.ir.reference import evaluate_function
 from symc.ir.text import print_function
 from symc.ir.traverse import close, every_value
-from symc.ir.types import DTYPES
+from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
 from symc.opt.widen import is_stored, widen
 from symc.testing import emulated_cuda
@@ -116,3 +120,155 @@ def test_every_op_on_a_device(group: int) -> None:
         pytest.skip("the emulated device needs g++")
     with emulated_cuda(checked=False):
         check_compiled([op for op in STORED if op in ON_DEVICES][group::6], device="cuda")
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> None:
+    """Equal bit for bit, but for what a nan says."""
+    assert a.dtype == b.dtype == B
+    nan = b != b
+    np.testing.assert_array_equal(a != a, nan)
+    np.testing.assert_array_equal(a.view(np.uint16)[~nan], b.view(np.uint16)[~nan])
+
+
+@pytest.mark.parametrize("target", [*({"backend": b} for b in ("llvm", "numba", "numpy")), {"device": "cuda"}])
+def test_all_numbers_are_rounded_to_nearest(target: dict) -> None:
+    x, b = sc.vector("x", "float32"), sc.vector("b", "bfloat16")
+    numbers = FLOATS.view(np.uint16)[::2].copy().view(B)
+    with np.errstate(all="ignore"), emulated_cuda(checked=False):
+        to, back, through = sc.compile([x.astype("bfloat16"), b.astype("float32"), b[::-1]], [x, b], **target)(
+            FLOATS, numbers)
+        to, back, through = (np.asarray(r if isinstance(r, np.ndarray) else r.numpy()) for r in (to, back, through))
+        same_bits(to, FLOATS.astype(B))
+        np.testing.assert_array_equal(back, numbers.astype("f4"))
+        same_bits(through, numbers[::-1])
+
+
+@pytest.mark.parametrize("dtype", [d for d in DTYPES.values() if d.kind != "c"], ids=str)
+def test_casts_are_those_of_ml_dtypes(dtype: np.dtype) -> None:
+    source = np.array([0, 1, 2, 3, 100, 127] if dtype.kind in "iub" else [0.1, -2.5, 1 + 2**-8, 6e4, -0.0]).astype(
+        dtype)
+    x, b = sc.vector("x", dtype), sc.vector("b", "bfloat16")
+    stored = np.array([0, 1, 2.5, 100], B)
+    to, back = sc.compile([x.astype(sc.bfloat16), b.astype(dtype)], [x, b])(source, stored)
+    same_bits(to, source.astype(B))
+    np.testing.assert_array_equal(back, stored.astype(dtype))
+
+
+# --- promotion --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("other", [d for d in DTYPES.values() if d != sc.bfloat16], ids=str)
+def test_promotion_is_that_of_ml_dtypes(other: np.dtype) -> None:
+    x, y = sc.vector("x", "bfloat16"), sc.vector("y", other)
+    if other.kind in "iu" and other.itemsize > 1 or other == np.float16:  # no common dtype, but ufuncs have loops
+        want = np.add(np.ones(1, B), np.ones(1, other)).dtype
+    else:
+        want = np.result_type(B, other)
+    want = as_dtype(want)
+    assert (x + y).dtype == (y * x).dtype == sc.result_type(x, y) == sc.promote_types(x, other) == want
+    assert sc.concatenate([x, y]).dtype == want and sc.where(x > 0, x, y).dtype == want
+
+
+def test_numbers_of_python_are_weak() -> None:
+    """Other than in NumPy, where a float beside an array of ml_dtypes is a float32."""
+    x = sc.vector("x", "bfloat16")
+    for y in (x + 1, x * 2.5, 1 / x, x**2, sc.maximum(x, 0.0), sc.where(x > 0, x, 0), sc.exp(x), sc.mean(x), x.sum(),
+              sc.clip(x, 0, 1), x / 2, -x, abs(x), sc.linalg.norm(x)):
+        assert y.dtype == sc.bfloat16
+    assert (x + 1j).dtype == np.complex64 and (x > 0).dtype == bool and sc.argmax(x).dtype == np.int64
+
+
+def test_questions_about_it() -> None:
+    for said in ("bfloat16", "bf16", B, ml_dtypes.bfloat16, sc.bfloat16):
+        assert as_dtype(said) is sc.bfloat16
+    assert sc.finfo("bfloat16").max == ml_dtypes.finfo(B).max and sc.isdtype(sc.bfloat16, "real floating")
+    assert sc.can_cast(sc.bfloat16, "float32") and not sc.can_cast("float32", sc.bfloat16)
+    assert sc.bfloat16 == B and sc.bfloat16 == B and sc.bfloat16 != np.float16
+    assert pickle.loads(pickle.dumps(sc.bfloat16)) is sc.bfloat16 is copy.deepcopy(sc.bfloat16)
+
+
+# --- accuracy ---------------------------------------------------------------------------------------------------------
+
+
+def test_sums_and_products_are_in_float32() -> None:
+    """A sum of bfloat16 stops growing at 256 ones."""
+    x, w = sc.matrix("x", "bfloat16"), sc.matrix("w", "bfloat16")
+    ones = np.ones((4, 1000), B)
+    total, mean, product = sc.compile([x.sum(1), x.mean(), x @ w], [x, w])(ones, ones.T.copy())
+    assert total.tolist() == [1000.0] * 4 and mean == 1 and (product.astype("f4") == 1000).all()
+
+
+def test_gradients() -> None:
+    """Of a network in bfloat16, against the same in float32."""
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=s).astype("f4") for s in ((32, 20), (20, 16), (16,))]
+    found = []
+    for dtype in ("float32", "bfloat16"):
+        x, w, b = (sc.input(n, "float32", a.shape) for n, a in zip("xwb", arrays, strict=True))
+        y = sc.tanh(x.astype(dtype) @ w.astype(dtype) + b.astype(dtype))
+        loss = sc.mean((y * y).astype("float32"))
+        found.append(sc.compile([loss, *sc.grad(loss, [w, b])], [x, w, b])(*arrays))
+    for a, b in zip(*found, strict=True):
+        assert a.dtype == b.dtype == np.float32
+        np.testing.assert_allclose(a, b, atol=0.04 * abs(a).max())
+
+
+# --- around it --------------------------------------------------------------------------------------------------------
+
+
+def test_states_constants_and_loops(tmp_path) -> None:
+    w = sc.shared(np.ones(3, B), "w")
+    x = sc.vector("x", "bfloat16")
+    step = sc.compile(sc.sum(w * x) + sc.asarray(np.array([0.5], B))[0], [x], updates={w: w + x})
+    assert step(np.array([1, 2, 3], B)) == 6.5 and w.get_value().dtype == B
+    assert w.get_value().tolist() == [2, 3, 4]
+    w.set_value(np.array([1, 1, 2.5]))
+    step.save(tmp_path / "f.symc")
+    again = sc.load(tmp_path / "f.symc")
+    assert again(np.array([1, 2, 3], B)) == 11
+    loop = sc.scan(lambda c, a: (c + a, c * a), sc.asarray(np.array(0, B)), x)
+    last, rows = sc.compile(list(loop), [x])(np.array([1, 2, 3], B))
+    assert last == 6 and rows.tolist() == [0, 2, 9] and rows.dtype == B
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
+def test_parameters_are_saved(tmp_path, suffix: str) -> None:
+    P = sc.Params(dtype="bfloat16")
+    w = P.weight("w", (3, 2), sc.init.constant(1.5))
+    assert w.dtype == sc.bfloat16
+    sc.save_params(tmp_path / f"p.{suffix}", P)
+    w.set_value(np.zeros((3, 2), B))
+    sc.load_params(tmp_path / f"p.{suffix}", P)
+    assert (w.get_value() == np.full((3, 2), 1.5, B)).all() and w.get_value().dtype == B
+
+
+def test_random_numbers() -> None:
+    key = sc.random.key(3)
+    u, n = sc.random.uniform(key, (2000,), "bfloat16"), sc.random.normal(key, (2000,), "bfloat16")
+    u, n = (a.astype("f4") for a in sc.compile([u, n])())
+    assert u.min() >= 0 and u.max() < 1 and abs(u.mean() - 0.5) < 0.02 and abs(n.std() - 1) < 0.05
+    assert len(np.unique(u)) <= 256
+
+
+def test_without_ml_dtypes(monkeypatch) -> None:
+    """A program that says bfloat16 is told what is missing; ``import symc`` does not import it."""
+    monkeypatch.setattr(sc.bfloat16, "_found", None)
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    with pytest.raises(sc.InputError, match="ml_dtypes"):
+        np.zeros(2, sc.bfloat16)
+    code = "import sys, symc; assert symc.bfloat16.itemsize == 2 and 'ml_dtypes' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_it_cannot() -> None:
+    x = sc.vector("x", "bfloat16")
+    with pytest.raises(sc.DTypeError, match="would lose"):
+        sc.compile(sc.vector("k", "int32") + 1)(np.ones(2, B))
+    with pytest.raises(sc.SymcError, match="bf16"):
+        sc.linalg.inv(sc.matrix("a", "bfloat16"))
+    with pytest.raises(sc.SymcError):
+        sc.set_default_float("bfloat16x")
+    assert sc.compile(x * 2)(np.array([1.0, 2.0])).tolist() == [2, 4]  # as for float32: rounded

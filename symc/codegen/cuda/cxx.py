@@ -21,6 +21,7 @@ PRIMITIVES = frozenset({
     "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f32", "f64", "c64", "c128", "complex", "like", "abs", "min",
     "max", "bits", "times", "fold_add", "fold_mul", "fold_maximum", "fold_minimum", "wrap_add", "wrap_sub", "wrap_mul",
     "maximum", "minimum", "copysign", "fma", "rint", "floor", "ceil", "trunc", "fmod", "from_half", "to_half", "to_int",
+    "from_bfloat", "to_bfloat",
     "bits64", "float64_of", "bits32", "float32_of", "index_floordiv", "index_mod"})
 #: Functions of Python's `math` that the prelude has, and those that only the library has.
 _MATH = {"sqrt": "math_sqrt", "copysign": "copysign", "gamma": "math_gamma"}

@@ -105,6 +105,19 @@ template <class T> SYMC_FUNCTION u16 to_half(T x) {
   if constexpr (is_same<T, f64>) return half_of(x);
   else return half_of(f32(x));
 }
+// The upper half of a single: GPUs round to it by one instruction from sm_80 on.
+SYMC_FUNCTION u16 bfloat_of(f32 x) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  u16 h;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x));
+  return h;
+#else
+  const u32 b = u32(bits32(x));
+  return x != x ? u16(b >> 16 | 64u) : u16((b + 0x7fffu + (b >> 16 & 1u)) >> 16);
+#endif
+}
+template <class T> SYMC_FUNCTION u16 to_bfloat(T x) { return bfloat_of(f32(x)); }
+template <class T> SYMC_FUNCTION f32 from_bfloat(T h) { return float32_of(i32(u32(h) << 16)); }
 """
 
 NUMBERS = r"""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from symc.ir.dim import Size, product
+from symc.ir.dtypes import RECORDS, is_narrow
 from symc.ir.ops.gemm import gemm, shared
 from symc.ir.ops.linalg import contract_first, dot, free_axes
 from symc.ir.record import dataclass
 from symc.ir.value import Value
-
-BLAS_DTYPES = "fdFD"
 
 
 @dataclass(frozen=True)
@@ -39,12 +38,13 @@ def is_product(v: Value) -> bool:
     return v.op is dot or v.op is gemm
 
 
-def as_gemm(v: Value) -> Gemm | None:
-    """The BLAS form of a product, or None where an operand would have to be copied first."""
+def as_gemm(v: Value, narrow: bool = False) -> Gemm | None:
+    """The BLAS form of a product, or None where an operand would have to be copied first. ``narrow``: the library has
+    products of 16-bit floats."""
     if not is_product(v):
         return None
     a, b, *_ = v.operands
-    if v.dtype.char not in BLAS_DTYPES:
+    if not (RECORDS[v.dtype].blas or narrow and is_narrow(v.dtype)):
         return None
     (contract_a, contract_b), (batch_a, batch_b) = v.attrs["contract"], v.attrs["batch"]
     leading = tuple(range(len(batch_a or batch_b)))

@@ -103,6 +103,8 @@ PASSES = (
     Pass("sink", "Values that one branch alone needs are computed in it.", loops=lazy("loops.sink.sink")),
     Pass("chains", "Products of several matrices are multiplied in the order that costs least.",
          records=lazy("matmul.chains.chains"), on=("dot",)),
+    Pass("native_products", "Products of 16-bit factors read them as they are stored.",
+         records=lazy("matmul.native.native_products"), on=("dot",)),
     Pass("lower_batched",
          "Convolutions of all samples at once, sums of windows, matrix exponentials by products, sorts.",
          records=lazy("batched_lowering.lower_batched"), on=("lower_batched",)),
@@ -194,9 +196,11 @@ FAST_COMPILE = (
 #: * lower_batched comes before decompose, which would make loops over samples, and after it, for the windows that it
 #:   adds.
 #: * lower_argmax is done down columns alone: along rows a device finds places in the fold itself.
+#: * native_products comes before blas, which would add to the products that it takes, and after decompose, which takes
+#:   small products apart, and hoist_movements, which brings movements to the casts of factors.
 #: * fuse_matvec is left out: its kernel reads a matrix once where one core goes through it row by row.
 ON_CUDA = (DEFAULT.replace(",decompose,lower_argmax,", ",lower_batched,decompose,lower_batched,lower_argmax_down,")
-           .replace(",fuse_matvec,", ","))
+           .replace(",fuse_matvec,", ",native_products,"))
 
 #: Passes whose purpose is kernels and memory: an evaluation op by op has neither.
 FOR_KERNELS = ("lower_argmax", "check_indices", "small_loops", "fuse_matvec", "cache_from_state", "fuse")

@@ -23,7 +23,8 @@ WORKSPACE = 32 * 2**20
 
 #: What cuBLAS calls things: enum values of cublas_api.h and library_types.h.
 OPERATIONS = {(False, False): 0, (True, False): 1, (True, True): 2}  # CUBLAS_OP_N, CUBLAS_OP_T, CUBLAS_OP_C
-DATA = {"e": 2, "f": 0, "d": 1, "F": 4, "D": 5}  # CUDA_R_16F, CUDA_R_32F, CUDA_R_64F, CUDA_C_32F, CUDA_C_64F
+#: CUDA_R_16F, CUDA_R_16BF, CUDA_R_32F, CUDA_R_64F, CUDA_C_32F, CUDA_C_64F
+DATA = {"e": 2, "E": 14, "f": 0, "d": 1, "F": 4, "D": 5}
 COMPUTE_32F, COMPUTE_32F_FAST_16BF, COMPUTE_32F_FAST_TF32, COMPUTE_64F = 68, 75, 77, 70
 #: CUBLAS_DEFAULT_MATH with CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION: halves are added up as f32 throughout.
 MATH_MODE = 16

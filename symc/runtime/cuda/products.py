@@ -77,7 +77,7 @@ class LoweredProduct:
 
 def lower_product(step: Step, number: Number, compute: str = "highest") -> LoweredProduct | None:
     """The operations of a step that is a product; None if it is none."""
-    form = as_gemm(step.value)
+    form = as_gemm(step.value, narrow=True)
     return None if form is None else _Lowering(step, form, number, compute).lowered()
 
 

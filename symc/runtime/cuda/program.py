@@ -299,7 +299,8 @@ def forms_of(plan: Plan, step: Step, device: str) -> Sequence[Form]:
         return () if form is None else (form,)
     if not is_product(step.value):
         raise refusal(plan, step, device)
-    return products.forms_of(step.value) if as_gemm(step.value) is not None else (sums.form_of(step.value),)
+    form = as_gemm(step.value, narrow=True)
+    return (sums.form_of(step.value),) if form is None else products.forms_of(step.value)
 
 
 def refusal(plan: Plan, step: Step, device: str, why: str = "") -> DeviceError:

@@ -24,6 +24,10 @@ static inline unsigned short ptx_cvt_rn_f16_f32(float x) {
   if (size < 0x38800000u) return sign | unsigned(__builtin_rintf(ptx_float_of(size) * 16777216.0f));
   return sign | ((size + 0xc8000fffu + ((size >> 13) & 1u)) >> 13);
 }
+static inline unsigned short ptx_cvt_rn_bf16_f32(float x) {
+  const unsigned b = ptx_bits(x);
+  return x != x ? 0x7fff : (b + 0x7fffu + ((b >> 16) & 1u)) >> 16;
+}
 static inline float ptx_max_NaN_f32(float a, float b) {
   if (a > b || a != a) return a;
   return a == b ? ptx_float_of(ptx_bits(a) & ptx_bits(b)) : b;

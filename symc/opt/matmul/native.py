@@ -1,0 +1,60 @@
+"""Products of 16-bit factors as a device's library has them: it reads the factors as they are stored, sums in float32
+and rounds once, where casts before and after would write and read all of them in 32 bits."""
+
+from __future__ import annotations
+
+from symc.ir.dtypes import computed, is_narrow
+from symc.ir.function import Function
+from symc.ir.location import NOWHERE
+from symc.ir.ops.cast import cast
+from symc.ir.ops.linalg import dot
+from symc.ir.traverse import rebuild
+from symc.ir.value import Value, make
+from symc.opt.engine.provenance import Provenance
+from symc.opt.engine.regions import in_bodies
+from symc.opt.loops.edit import Edit
+from symc.opt.matmul.products import is_outer, is_small
+
+#: Movements that leave every element what it is.
+_MOVES = frozenset({"transpose", "reshape", "broadcast", "slice", "windows"})
+
+
+def native_products(provenance: Provenance, f: Function) -> Function:
+    """``f`` with the products of 16-bit factors in their dtype, in the bodies of its loops and branches too."""
+    return in_bodies(lambda body: _rewritten(provenance, body), f)
+
+
+def _rewritten(provenance: Provenance, f: Function) -> Function:
+    if not any(v.op is cast and is_narrow(v.dtype) and v.operands[0].op is dot for v in f.values()):
+        return f
+    edit = Edit(f, provenance, "native_products")
+    for v in edit.values:
+        new = _native(rebuild(v, [edit.done[o] for o in v.operands]))
+        if new is None:
+            edit.step(v)
+        else:
+            edit.done[v] = new
+            edit.note(new, edit.hints.get(v, NOWHERE))
+            edit.record(v, new)
+    return edit.finish()
+
+
+def _native(v: Value) -> Value | None:
+    """``cast(dot(cast(a), cast(b)))`` as a product in the narrow dtype."""
+    if v.op is not cast or not is_narrow(v.dtype):
+        return None
+    (product,) = v.operands
+    if product.op is not dot or product.dtype != computed(v.dtype) or is_small(product) or is_outer(product):
+        return None
+    factors = [_stored(o, v) for o in product.operands]
+    return None if None in factors else make(dot, factors, product.attrs)  # type: ignore[arg-type]
+
+
+def _stored(x: Value, v: Value) -> Value | None:
+    """The factor before it was cast from the dtype of ``v``."""
+    if x.op is cast:
+        return x.operands[0] if x.operands[0].dtype == v.dtype else None
+    if x.op.name not in _MOVES:
+        return None
+    inner = _stored(x.operands[0], v)
+    return None if inner is None else make(x.op, (inner,), x.attrs)
