@@ -136,7 +136,7 @@ def foreign(dtype: Any) -> np.dtype | None:
 def finfo(dtype: Any) -> Any:
     """The limits of a float dtype, as ``np.finfo`` says them."""
     found = foreign(dtype)
-    return np.finfo(dtype) if found is None else __import__(cast(ForeignDtype, found).package).finfo(found.dtype)
+    return np.finfo(dtype) if found is None else __import__(cast(Any, found).package).finfo(np.dtype(found))
 
 
 def typestr(dtype: np.dtype) -> str:

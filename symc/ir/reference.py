@@ -187,7 +187,7 @@ def referred(v: Value, arrays: Sequence[Any], attrs: dict[str, Any]) -> Any:
     and rounded."""
     if not any(is_foreign(t.dtype) for x in (v, *v.operands) for t in x.types) or keeps_storage(v):
         return v.op.reference(*arrays, **attrs)
-    wide = [a.astype(computed(foreign(a.dtype))) if foreign(a.dtype) else a for a in map(np.asarray, arrays)]
+    wide = [a.astype(computed(a.dtype)) if foreign(a.dtype) is not None else a for a in map(np.asarray, arrays)]
     out = v.op.reference(*wide, **{k: computed(a) if is_foreign(a) else a for k, a in attrs.items()})
     if isinstance(v.type, TupleType):
         return tuple(np.asarray(x).astype(t.dtype) for x, t in zip(out, v.types, strict=True))

@@ -10,7 +10,7 @@ from symc.codegen.cpu.intrinsics import cast_template, kind_of, template
 from symc.codegen.kernel.user_functions import PREFIX
 from symc.codegen.language.syntax import Unsupported
 from symc.ir.dim import Size
-from symc.ir.dtypes import RECORDS, computed
+from symc.ir.dtypes import RECORDS, computed, foreign
 from symc.ir.ops import reduce
 from symc.ir.types import DTYPE_NAMES
 from symc.ir.value import Value
@@ -18,6 +18,7 @@ from symc.ir.value import Value
 
 def number(x: np.ndarray) -> str:
     """A constant, with its dtype where Python's own would be another."""
+    x = x.astype(computed(x.dtype)) if foreign(x.dtype) is not None else x
     kind = x.dtype.kind
     if kind == "b":
         return "True" if x else "False"

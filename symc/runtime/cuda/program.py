@@ -299,8 +299,8 @@ def forms_of(plan: Plan, step: Step, device: str) -> Sequence[Form]:
         return () if form is None else (form,)
     if not is_product(step.value):
         raise refusal(plan, step, device)
-    form = as_gemm(step.value, narrow=True)
-    return (sums.form_of(step.value),) if form is None else products.forms_of(step.value)
+    product = as_gemm(step.value, narrow=True)
+    return (sums.form_of(step.value),) if product is None else products.forms_of(step.value)
 
 
 def refusal(plan: Plan, step: Step, device: str, why: str = "") -> DeviceError:

@@ -178,12 +178,19 @@ def from_bfloat(h):
 
 
 @inlined
-def to_bfloat(x):
-    """The upper half of a float32, rounded to nearest, of ties to even; a nan stays one."""
+def _near_bfloat(x):
+    """Bits of a float32 whose upper half is x rounded to nearest, of ties to even; a nan stays one. All of it has 32
+    bits, as LLVM sees."""
     b = bits32(f32(x))
-    return u16(b >> 16 | 64) if x != x else u16((b + 32767 + (b >> 16 & 1)) >> 16)
+    near = i32(b + 32767 + ((b >> 16) & 1))
+    return near if x == x else i32(b | 4194304)
+
+
+@inlined
+def to_bfloat(x):
+    return u16(_near_bfloat(x) >> 16)
 
 
 @inlined
 def round_bfloat(x):
-    return from_bfloat(to_bfloat(x))
+    return float32_of(i32(_near_bfloat(x) & -65536))
