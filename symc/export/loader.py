@@ -46,10 +46,10 @@ class Exported:
         self.__doc__ = INTERFACE["usage"]
         self._library = _opened()
         every = [*INTERFACE["inputs"], *INTERFACE["states"]]
-        self._given = [(a["name"], np.dtype(a["dtype"])) for a in every]
+        self._given = [(a["name"], _dtype(a["dtype"])) for a in every]
         self._count = len(INTERFACE["inputs"])
         self._plain = all(a["nest"][0] == "leaf" for a in INTERFACE["arguments"])
-        self._made = [np.dtype(a["dtype"]) for a in INTERFACE["results"]]
+        self._made = [_dtype(a["dtype"]) for a in INTERFACE["results"]]
         self.states = dict(_initial()) if INTERFACE["states"] else {}
         self._lock = threading.Lock() if INTERFACE["states"] else None
         self._memory = threading.local()
@@ -161,6 +161,15 @@ class Exported:
         return numbers, made, self._workspace(*numbers)
 
 
+def _dtype(name: str) -> np.dtype:
+    """The dtype called so. NumPy knows that of ml_dtypes when the package has been imported."""
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
+
+
 def _shown(a: Any) -> str:
     return f"{a['dtype']}[{', '.join(a['shape'])}]"
 
@@ -225,7 +234,9 @@ def _initial() -> Any:
     try:
         with np.load(path, allow_pickle=False) as file:
             for a in INTERFACE["states"]:
-                yield a["name"], np.array(file[a["name"]], a["dtype"], order="C")
+                array, dtype = file[a["name"]], _dtype(a["dtype"])
+                array = array.view(dtype) if array.dtype.kind == "V" else array
+                yield a["name"], np.array(array, dtype, order="C")
     except (OSError, ValueError, KeyError, EOFError) as e:
         raise LibraryError(f"the states of {INTERFACE['name']} cannot be read: {e}", path=path) from None
 

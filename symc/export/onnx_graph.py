@@ -27,7 +27,7 @@ def onnx_type(dtype: np.dtype) -> int:
     """The number that the format has for a dtype."""
     from onnx.helper import np_dtype_to_tensor_dtype
 
-    return np_dtype_to_tensor_dtype(dtype)
+    return np_dtype_to_tensor_dtype(np.dtype(dtype))
 
 
 def value_info(name: str, t: TensorType) -> Any:

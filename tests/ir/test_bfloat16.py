@@ -272,3 +272,23 @@ def test_what_it_cannot() -> None:
     with pytest.raises(sc.SymcError):
         sc.set_default_float("bfloat16x")
     assert sc.compile(x * 2)(np.array([1.0, 2.0])).tolist() == [2, 4]  # as for float32: rounded
+
+
+def test_exports(tmp_path) -> None:
+    """A library of its own, and formats that have the dtype."""
+    pytest.importorskip("onnx")
+    import onnx
+
+    x, w = sc.matrix("x", "bfloat16"), sc.shared(np.ones((4, 3), B), "w")
+    f = sc.compile(sc.exp(x @ w) + 1, [x], updates={w: w * 2}, name="f")
+    f.export_library(tmp_path / "made")
+    given = np.ones((2, 4), B)
+    code = ("import numpy as np, made; x = np.frombuffer(bytes.fromhex('803f' * 8), made._dtype('bfloat16'));"
+            "print(made.f(x.reshape(2, 4)).tolist())")
+    said = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert said.strip() == str(f(given).tolist())
+    assert "tensor<?x4xbf16>" in f.to_stablehlo() and f.export_c(tmp_path / "c").endswith(".c")
+    sc.compile(sc.exp(x) + x, [x]).to_onnx(tmp_path / "f.onnx")
+    model = onnx.load(tmp_path / "f.onnx")
+    onnx.checker.check_model(model)
+    assert model.graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16
