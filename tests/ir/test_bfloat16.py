@@ -25,6 +25,7 @@ from symc.ir.traverse import close, every_value
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
 from symc.opt.widen import is_stored, widen
+from symc.runtime.cuda.dlpack import imported
 from symc.testing import emulated_cuda
 from tests.ir.op_cases import ON_DEVICES, SAMPLED, apply, cases, observed
 
@@ -292,3 +293,36 @@ def test_exports(tmp_path) -> None:
     model = onnx.load(tmp_path / "f.onnx")
     onnx.checker.check_model(model)
     assert model.graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16
+
+
+def test_arrays_of_devices() -> None:
+    """Results, states and arguments on a device, and what DLPack says of them; NumPy has no name for it there."""
+    with emulated_cuda(checked=False):
+        x, w = sc.vector("x", "bfloat16"), sc.shared(np.ones(3, B), "w")
+        f = sc.compile(w * x, [x], updates={w: w + x}, device="cuda")
+        once = f(np.array([1, 2, 3], B))
+        again = f(sc.device_array(np.array([1, 2, 3], B)))
+        assert again.dtype == once.dtype == sc.bfloat16 and again.tolist() == [2, 6, 12]
+        assert repr(again)[12:16] == "bf16"
+        lent = imported(again, None, again.__dlpack_device__())
+        assert (lent.dtype, lent.shape, lent.address) == (sc.bfloat16, (3,), again.address)
+        assert w.to_device("cpu").get_value().tolist() == [3, 5, 7]
+        with pytest.raises(AttributeError):
+            _ = again.__cuda_array_interface__
+
+
+def test_products_on_devices_read_16_bits() -> None:
+    """One call of the library a product, without casts before and after; also where factors were moved. Their sums are
+    float32."""
+    for dtype in ("bfloat16", "float16"):
+        x, w = sc.input("x", dtype, ("n", 64)), sc.input("w", dtype, (48, 64))
+        y = x @ w.T
+        with sc.testing.dry_cuda():
+            (product,) = sc.compile(y, [x, w], device="cuda").launches(n=8192)
+            assert product.kind == "product" and product.moved == 2 * (8192 * 64 + 48 * 64 + 8192 * 48)
+        with emulated_cuda(checked=False):
+            rng = np.random.default_rng(0)
+            a, b = (rng.normal(size=s).astype(np.dtype(as_dtype(dtype))) for s in ((40, 64), (48, 64)))
+            got = sc.compile(y, [x, w], device="cuda")(a, b).numpy()
+            want = (a.astype("f4") @ b.T.astype("f4")).astype(a.dtype)
+            np.testing.assert_allclose(got.astype("f4"), want.astype("f4"), rtol=2**-7)

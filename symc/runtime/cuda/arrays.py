@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import InputError
+from symc.ir.dtypes import foreign, is_foreign
 from symc.ir.types import DTYPE_NAMES
 from symc.runtime.cuda.devices import Context, context
 
@@ -169,6 +170,8 @@ class DeviceArray:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self.__dlpack_device__()[0] != CUDA:
             raise AttributeError("the memory of an emulated device is the host's")
+        if is_foreign(self.dtype):
+            raise AttributeError(f"the interface has no {self.dtype}; DLPack has: __dlpack__")
         return dict(version=3, shape=self.shape, typestr=self.dtype.str, data=(self.address, False), strides=None,
                     stream=self.context.stream.handle)
 
@@ -212,13 +215,14 @@ def device_array(value: Any, where: Context | str = "cuda") -> DeviceArray:
     if isinstance(value, DeviceArray):
         return value if value.context is where else device_array(value.numpy(), where)
     array = np.ascontiguousarray(value)
-    if array.dtype not in DTYPE_NAMES:
+    dtype = foreign(array.dtype) or array.dtype
+    if dtype not in DTYPE_NAMES:
         raise InputError(f"an array of {array.dtype} cannot be put on a device")
     with where.lock:
         memory = where.device.alloc(array.nbytes)
         if array.nbytes:
             where.device.upload(memory.address, array, where.stream)
-    return DeviceArray(where, memory.address, np.shape(value), array.dtype, memory)
+    return DeviceArray(where, memory.address, np.shape(value), dtype, memory)
 
 
 def is_on_device(value: Any) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import InputError
+from symc.ir.dtypes import bfloat16, is_foreign, typestr
 from symc.ir.types import DTYPE_NAMES
 from symc.runtime.cuda.interface import (
     CPU,
@@ -92,7 +93,7 @@ class _Lent:
 
     def __init__(self, address: int, shape: tuple[int, ...], dtype: np.dtype, owner: Any, readonly: bool):
         self.owner = owner
-        self.__array_interface__ = dict(version=3, shape=shape, typestr=dtype.str, data=(address, readonly),
+        self.__array_interface__ = dict(version=3, shape=shape, typestr=typestr(dtype), data=(address, readonly),
                                         strides=None)
 
 
@@ -119,6 +120,7 @@ def export(address: int, shape: Sequence[int], dtype: np.dtype, device: Where, o
     assert name is not None
     tensor = _struct(capsule, name).tensor
     tensor.data, tensor.kind, tensor.number = address or None, *device
+    tensor.code = _BFLOAT if is_foreign(dtype) else tensor.code
     return capsule
 
 
@@ -214,7 +216,8 @@ def _read(obj: Any, t: _Tensor, taken: _Taken, readonly: bool, wanted: Where, na
 
 
 def _dtype(t: _Tensor) -> np.dtype | None:
-    """The dtype, None if NumPy has none. Eight bits are one bool; vectors of several numbers are no numbers."""
+    """The dtype, None if symc has none. Eight bits are one bool; vectors of several numbers are no numbers."""
     if t.code not in _CODES or t.lanes != 1 or t.bits % 8:
-        return None
-    return next((d for d in DTYPE_NAMES if d.kind == _CODES[t.code] and d.itemsize == t.bits // 8), None)
+        return bfloat16 if (t.code, t.bits, t.lanes) == (_BFLOAT, 16, 1) else None
+    return next((d for d in DTYPE_NAMES if d.kind == _CODES[t.code] and d.itemsize == t.bits // 8
+                 and not is_foreign(d)), None)
