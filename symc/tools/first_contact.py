@@ -15,8 +15,8 @@ import numpy as np
 from symc.driver.compile import compile as compile_
 from symc.errors import InputError, InternalError, SymcError
 from symc.ir.record import dataclass
-from symc.numpy_api import maximum
-from symc.runtime.cuda import cublas, nvrtc
+from symc.numpy_api import LINALG, maximum
+from symc.runtime.cuda import cublas, cusolver, nvrtc
 from symc.runtime.cuda.arrays import device_array
 from symc.runtime.cuda.devices import context, is_real
 from symc.tensors.inputs import input as input_
@@ -87,6 +87,12 @@ def _cublas(device: str) -> str:
     return f"of CUDA {found._major}"
 
 
+def _cusolver(device: str) -> str:
+    found: Any = context(device).device
+    cusolver.library(found._major)
+    return f"of CUDA {found._major}"
+
+
 def _memory(device: str) -> str:
     where = context(device)
     sent, got = np.arange(COPIED // 8), np.zeros(COPIED // 8, np.int64)
@@ -113,8 +119,19 @@ def _kernel(device: str) -> str:
 def _product(device: str) -> str:
     x, y = input_("x", "float32", (17, 20)), input_("y", "float32", (20, 9))
     a, b = np.arange(340.0, dtype="float32").reshape(17, 20) % 7, np.arange(180.0, dtype="float32").reshape(20, 9) % 5
-    _same(compile_(x @ y, [x, y], device=device)(a, b).numpy(), a @ b)
-    return "right"
+    for dtype in ("float32", "float16", "bfloat16"):  # whole numbers, which all of them have
+        made = compile_((x.astype(dtype) @ y.astype(dtype)).astype("float32"), [x, y], device=device)(a % 3, b).numpy()
+        if not np.array_equal(made, (a % 3 @ b)):
+            raise InternalError(f"a product of {dtype}: {made.ravel()[:4]} instead of {(a % 3 @ b).ravel()[:4]}")
+    return "right in float32, float16 and bfloat16"
+
+
+def _eigen(device: str) -> str:
+    a = np.array([[2.0, 1, 0], [1, 2, 1], [0, 1, 2]])
+    x = input_("x", "float64", (3, 3))
+    _same(compile_(LINALG["eigvalsh"](x), [x], device=device)(a).numpy(), np.linalg.eigvalsh(a))
+    _same(compile_(LINALG["svdvals"](x), [x], device=device)(a).numpy(), np.linalg.svd(a, compute_uv=False))
+    return "eigenvalues and singular values, right"
 
 
 def _graph(device: str) -> str:
@@ -153,9 +170,11 @@ CHECKS = (
     Check("CuPy", _cupy, INSTALL, True),
     Check("NVRTC", _nvrtc, INSTALL, True),
     Check("cuBLAS", _cublas, INSTALL, True),
+    Check("cuSOLVER", _cusolver, INSTALL, True),
     Check("memory", _memory, "nvidia-smi says who uses the memory of the GPU"),
     Check("kernel", _kernel, BUG),
     Check("product", _product, BUG),
+    Check("eigen", _eigen, BUG),
     Check("graph", _graph, BUG),
     Check("index", _index, BUG),
 )

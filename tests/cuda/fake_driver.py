@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from symc.errors import InputError
+from symc.ir.dtypes import RECORDS, computed
 from symc.runtime.cuda import cublas, cusolver, nvrtc
 from symc.runtime.cuda.device import Factorization, Product
 from symc.runtime.emulator import EmulatedDevice
@@ -20,7 +21,7 @@ from tests.cuda import fake_cupy
 
 COMPUTE = {cublas.COMPUTE_32F: "highest", cublas.COMPUTE_64F: "highest", cublas.COMPUTE_32F_FAST_TF32: "tf32",
            cublas.COMPUTE_32F_FAST_16BF: "bf16"}
-DTYPES = {number: np.dtype(char) for char, number in cublas.DATA.items()}
+DTYPES = {cublas.DATA[d.char]: d for d in RECORDS if d.char in cublas.DATA}
 OPERATIONS = {number: flags for flags, number in cublas.OPERATIONS.items()}
 
 
@@ -49,7 +50,7 @@ class FakeCublas:
         beta, c, type_c, ldc, stride_c, batch, compute, algorithm,
     ):  # fmt: skip
         dtype = DTYPES[type_c]
-        scalar = np.dtype(np.float32) if dtype.char == "e" else dtype
+        scalar = computed(dtype)
         factor, added = (np.frombuffer((ctypes.c_ubyte * scalar.itemsize).from_address(x), scalar)[0]
                          for x in (alpha, beta))
         (trans_a, conj_a), (trans_b, conj_b) = OPERATIONS[op_a], OPERATIONS[op_b]

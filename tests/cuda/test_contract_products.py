@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from symc.ir.types import as_dtype
 from symc.runtime.cuda.device import Product
 from tests.cuda.contract import On, counted, device_of, kinds, now
 
@@ -48,20 +49,21 @@ def check_product(device, on, dtype="float32", trans=(False, False), sizes=(5, 3
     arrays = [stored(x, x.shape[1] + more) for x in (*placed, c)]
     strides = [0 if len(x) == 1 else x[0].size for x in arrays]
     leading = [x.shape[2] for x in arrays]
-    p = Product(*trans, m, n, k, alpha, beta, *leading, *strides, batch, np.dtype(dtype), compute, *conj)
+    p = Product(*trans, m, n, k, alpha, beta, *leading, *strides, batch, as_dtype(dtype), compute, *conj)
     before = now(device)
     at = [on.put(x) for x in arrays]
     device.product(p, *at, on.stream)
     got = on.get(at[2], arrays[2])
     wide = np.complex128 if dtype[0] == "c" else np.float64
     want = alpha * (a.astype(wide) @ b.astype(wide)) + (beta * c.astype(wide) if beta else 0)
-    limit = error or {"float16": 4e-3, "float64": 1e-13, "complex128": 1e-13}.get(dtype, 1e-5)
+    limit = error or {"float16": 4e-3, "bfloat16": 3e-2, "float64": 1e-13, "complex128": 1e-13}.get(dtype, 1e-5)
     np.testing.assert_allclose(got[:, :, :m].transpose(0, 2, 1), want, rtol=0, atol=limit * max(1, k) ** 0.5 * 4)
     assert np.isnan(got[:, :, m:]).all(), "between the columns"
     assert counted(device, before)["library_calls"] == 1
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128", "float16",
+                                   "bfloat16"])
 @pytest.mark.parametrize("trans", [(False, False), (False, True), (True, False), (True, True)])
 def test_products(device, on, dtype, trans):
     check_product(device, on, dtype, trans)
