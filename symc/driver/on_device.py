@@ -93,6 +93,11 @@ class DeviceCallPath(CallPath):
             fill = self._fill
             self._fill = lambda results: fill([r.numpy() for r in results])
 
+    def _run(self, arrays: Sequence[Any], out: Any = None, cells: Sequence[Cell] = ()) -> list[Any]:
+        if self.prologue is not None or not self._cells:
+            return super()._run(arrays, out, cells)
+        return self.run(arrays, self._signature.sizes(arrays), out, cells, self._addresses)  # type: ignore[call-arg]
+
     def _states(self) -> list[Any]:
         """The arrays of all states, which from now on are on this device."""
         arrays = list(map(_array, self._cells))

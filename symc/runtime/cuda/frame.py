@@ -87,6 +87,7 @@ class Frame:
         self._pinned: dict[int, list[tuple[np.ndarray, Event]]] = {}
         self._graphs: dict[tuple[Any, ...], Graph] = {}
         self._rest: tuple[int, ...] | None = None
+        self.states: tuple[int, ...] | None = None
         self.replays = Replays(lowered)
         made = lowered.returned[len(lowered.returned) - len(lowered.updates) :]
         #: Of updates whose arrays are others than the states' were: the number, and what is returned.
@@ -94,12 +95,15 @@ class Frame:
 
     # -- a call
 
-    def call(self, used: Sequence[Any]) -> None:
-        """Give the device everything that a call does with these arrays: arguments, states, and those that it makes."""
+    def call(self, used: Sequence[Any], states: tuple[int, ...] | None = None) -> None:
+        """Give the device everything that a call does with these arrays: arguments, states, and those that it makes.
+        ``states``: addresses of the states, the same object while these stay where they are."""
         given, inputs = self.lowered.given, self.lowered.inputs
-        rest = tuple(map(_address, used[given:inputs]))
-        if rest != self._rest:
-            self._rest = rest
+        if states is None or states is not self.states:
+            rest = tuple(map(_address, used[given:inputs]))
+            if rest != self._rest:
+                self._rest = rest
+            self.states = states if states == rest else None
         places = [*map(_address, used[:given]), *map(_address, used[inputs:])]
         assert self._rest is not None
         self.run(used, self.replays.turn(places, self._rest, lambda: [a.nbytes for a in used]))

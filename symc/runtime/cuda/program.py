@@ -215,16 +215,17 @@ class CudaProgram:
         return found
 
     def run(self, arrays: Sequence[Any], sizes: Sizes, out: Sequence[DeviceArray | None] | None = None,
-            cells: Sequence[Any] = ()) -> list[DeviceArray]:
+            cells: Sequence[Any] = (), states: tuple[int, ...] | None = None) -> list[DeviceArray]:
         """Outputs as arrays of the device that may still be being computed, then new states, or these in ``cells``.
 
         ``arrays``: arrays of this device, or contiguous ones of the host, which are copied. States are on the device,
-        and written in place where the plan says so. ``out[k]``: where to write output k.
+        and written in place where the plan says so. ``out[k]``: where to write output k. ``states``: as in a frame's
+        call.
         """
         with self.context.lock:
             frame = self.frame(sizes)
-            used = self._used(frame, arrays, out)
-            frame.call(used)
+            used = self._used(frame, arrays, out, states)
+            frame.call(used, states)
             if not cells:
                 return self.results(frame, used)
             if frame.moved:
@@ -253,13 +254,15 @@ class CudaProgram:
         frame.laps, frame.run_with = laps, lambda arrays: frame.call(self._used(frame, arrays, None))
         return frame
 
-    def _used(self, frame: Frame, arrays: Sequence[Any], out: Sequence[DeviceArray | None] | None) -> list[DeviceArray]:
+    def _used(self, frame: Frame, arrays: Sequence[Any], out: Sequence[DeviceArray | None] | None,
+              states: tuple[int, ...] | None = None) -> list[DeviceArray]:
         """All arrays of a call: the given ones, on the device where vectors may start, and those that it makes."""
         given = frame.lowered.given
         rest = arrays[given:]
         found = [self._placed(frame, k, a) for k, a in enumerate(arrays[:given])]
         if rest:
-            found += rest if frame.stayed(rest) else [self._placed(frame, k, a) for k, a in enumerate(rest, given)]
+            stayed = states is not None and states is frame.states or frame.stayed(rest)
+            found += rest if stayed else [self._placed(frame, k, a) for k, a in enumerate(rest, given)]
         for k, fresh in enumerate(frame.lowered.fresh):
             array = out[fresh.output] if out is not None and fresh.output is not None else None
             found.append(self._fresh(frame, k, fresh) if array is None else array)
