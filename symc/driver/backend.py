@@ -41,10 +41,10 @@ class Program(Runner, Protocol):
 class Backend:
     """``load(planned, source, settings)``: the program of a plan (if there are ``plans``, else of a function) of what
     was written as ``source``. ``calls()``: the classes that accept arguments and make calls. ``modes``: those it has.
-    ``pipeline``: of the mode "default", by its name in ``symc.opt.engine.pipelines``. ``streams``: how many a plan may
-    use (in
-    a CUDA graph they are branches, which cost the host nothing). ``on_disk``: code is kept for other processes.
-    ``serve(f)``: the optimized function with kernels as the backend can run them well."""
+    ``pipeline``, ``fast``: of the modes "default" and "fast_compile", by their names in ``symc.opt.engine.pipelines``.
+    ``streams``: how many a plan may use (in a CUDA graph they are branches, which cost the host nothing). ``on_disk``:
+    code is kept for other processes. ``serve(f)``: the optimized function with kernels as the backend can run them
+    well."""
 
     name: str
     load: Callable[[Plan | Function, Function, Settings], Program]
@@ -52,6 +52,7 @@ class Backend:
     modes: tuple[str, ...] = ("default", "fast_compile", "debug")
     plans: bool = True
     pipeline: str = "DEFAULT"
+    fast: str = "FAST_COMPILE"
     streams: int = 1
     on_disk: bool = False
     serve: Callable[[Function], Function] = lambda f: f

@@ -88,9 +88,9 @@ def _serve(f: Function) -> Function:
     return serve(f)
 
 
-GPU = Backend("cuda", _on_gpu, _gpu_calls, ("default", "fast_compile"), pipeline="ON_CUDA", streams=4, serve=_serve)
-SEVERAL_GPUS = Backend("several cuda", _on_gpus, _gpus_calls, GPU.modes, pipeline="ON_CUDA", streams=GPU.streams,
-                       serve=_serve)
+_ON_CUDA: Any = {"pipeline": "ON_CUDA", "fast": "FAST_ON_CUDA", "streams": 4, "serve": _serve}
+GPU = Backend("cuda", _on_gpu, _gpu_calls, ("default", "fast_compile"), **_ON_CUDA)
+SEVERAL_GPUS = Backend("several cuda", _on_gpus, _gpus_calls, GPU.modes, **_ON_CUDA)
 
 
 def backend_of(target: Target, mode: str) -> Backend:

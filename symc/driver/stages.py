@@ -69,7 +69,8 @@ def pipeline_of(settings: Settings) -> str:
     """The pipeline that a function with these settings runs through."""
     mode, pipeline, backend = settings.mode, settings.pipeline, settings.backend
     if pipeline is None and mode in PIPELINES:
-        pipeline = getattr(pipelines, backend.pipeline if mode == "default" else PIPELINES[mode])
+        own = {"default": backend.pipeline, "fast_compile": backend.fast}
+        pipeline = getattr(pipelines, own.get(mode, PIPELINES[mode]))
         if not backend.plans:
             pipeline += "".join(f",-{p}" for p in pipelines.FOR_KERNELS)
     if mode == "nan_guard":

@@ -34,7 +34,7 @@ SAMPLED = [op for op in CATALOGUE if op.name not in STRUCTURE]
 #: Those that a device has: SciPy's code is for CPUs, but for what CUDA's library has, too.
 ON_DEVICES = [op for op in SAMPLED if (op.facts.routine is None or IN_TEXT + op.facts.routine.key in OF_SCIPY)
               and not (isinstance(op.lowering, Extern) and {"python"} == op.traits - {"factorization"}
-                       and op.name not in PARTS)]
+                       and op.name not in PARTS and not op.facts.lower_batched)]
 
 
 def cases(op: Op) -> list[tuple[list[np.ndarray], dict]]:

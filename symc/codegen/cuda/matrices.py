@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from symc.codegen.cuda import exponential_text, fourier_text, matrix_text, vector_text
+from symc.codegen.cuda import fourier_text, matrix_text, vector_text
 from symc.codegen.cuda.prelude import END, PRELUDE
 from symc.codegen.cuda.source import WARP
 from symc.ir.types import DTYPE_NAMES
@@ -22,7 +22,6 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "solve_triangular": _SOLVE,
     "lu_factor": _LU,
     "lu_solve": (matrix_text.ROWS_IN_ORDER, *_SOLVE),
-    "expm": (exponential_text.EXPONENTIAL, matrix_text.ROWS_IN_ORDER, *_LU),
     "qr": (*_QR, matrix_text.PART),
     "svd": (vector_text.TURNED, matrix_text.UNIT),
     **dict.fromkeys(("eigh", "eigvalsh", "eig", "eigvals", "svdvals"), (vector_text.TURNED,)),

@@ -202,6 +202,9 @@ FAST_COMPILE = (
 ON_CUDA = (DEFAULT.replace(",decompose,lower_argmax,", ",lower_batched,decompose,lower_batched,lower_argmax_down,")
            .replace(",fuse_matvec,", ",native_products,"))
 
+#: The same on a CUDA device, which has kernels for the parts of some ops alone.
+FAST_ON_CUDA = FAST_COMPILE.replace(",decompose,", ",lower_batched,decompose,")
+
 #: Passes whose purpose is kernels and memory: an evaluation op by op has neither.
 FOR_KERNELS = ("lower_argmax", "check_indices", "small_loops", "fuse_matvec", "cache_from_state", "fuse")
 

@@ -27,7 +27,6 @@ _NO_END = NO_END, None
 #: What it means that a kernel of an op raises its flag, and what helps.
 WHY: Mapping[str, tuple[str, str | None]] = {
     "cholesky": (INDEFINITE, MORE), "solve_triangular": _SINGULAR, "lu_factor": _SINGULAR, "lu_solve": _SINGULAR,
-    "expm": _SINGULAR,
     "eigh": _NO_END, "eigvalsh": _NO_END, "svd": _NO_END, "svdvals": _NO_END,
     "eig": _NO_END, "eigvals": _NO_END,
 }  # fmt: skip
@@ -62,15 +61,7 @@ class Matrices:
         return Matrices(self.array, self.ld, self.stride, self.at + row * self.ld + column)
 
 
-@dataclass(frozen=True)
-class At:
-    """A number that changes: its slot."""
-
-    slot: int
-
-
-#: An argument of a kernel: where an array or matrices start, or a number.
-Argument = Array | Matrices | At | int
+Argument = Array | Matrices | int
 
 
 class Emitter:
@@ -113,7 +104,7 @@ class Emitter:
     def _cell(self, x: Argument) -> int:
         if isinstance(x, Matrices):
             return self.address(x)
-        return x.slot if isinstance(x, Array | At) else self.lowering.code.slot(int(x))
+        return x.slot if isinstance(x, Array) else self.lowering.code.slot(int(x))
 
     def _arguments(self, name: str, arguments: Sequence[Argument]) -> list[Argument]:
         """Arguments that are passed: the flag comes last where there is one."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from symc.codegen.cuda.matrices import PARTS, REALS, entries_of, text_of
 from symc.ir.plan import Plan
 from symc.ir.value import Value
-from symc.runtime.cuda import exponential, factor, fourier, spectral
+from symc.runtime.cuda import factor, fourier, spectral
 from symc.runtime.cuda.device import Kernel, Signature
 from symc.runtime.cuda.lowering import DeviceLowering
 from symc.runtime.cuda.matrices import Emitter, Recipe
@@ -21,7 +21,7 @@ from symc.runtime.cuda.matrices import Emitter, Recipe
 
 def recipes() -> Mapping[str, Recipe]:
     """Recipes of the ops."""
-    return {**factor.RECIPES, **exponential.RECIPES, **spectral.RECIPES, **fourier.RECIPES}
+    return {**factor.RECIPES, **spectral.RECIPES, **fourier.RECIPES}
 
 
 def is_solved(v: Value) -> bool:

@@ -39,7 +39,7 @@ class TimedFrame(Frame):
         """Log of the last run of ``times``."""
         return self.laps.events(self.words, CLOCK)
 
-    def call(self, used: Sequence[Any]) -> None:
+    def call(self, used: Sequence[Any], states: tuple[int, ...] | None = None) -> None:
         self.run(used, None)
 
     def _rare(self, op: int, at: int) -> int:
