@@ -10,7 +10,7 @@ import numpy as np
 
 from symc.errors import DTypeError, ShapeError, nearest
 from symc.ir.dim import LARGEST, Dim, Measured, Size, evaluate, names, product, substitute
-from symc.ir.dtypes import DTYPE_NAMES, DTYPES, foreign
+from symc.ir.dtypes import DTYPE_NAMES, DTYPES, foreign, is_foreign
 from symc.ir.locks import new_lock
 
 #: Of these, NumPy has a name that counts bytes: int64, uint64, and a float of 16 bytes on some machines.
@@ -22,6 +22,7 @@ _KNOWN = {d: d for d in DTYPE_NAMES}
 _lock = new_lock()
 _tensor_types: dict[tuple, TensorType] = {}
 _tuple_types: dict[tuple, TupleType] = {}
+_stored: set[np.dtype] = set()
 #: Those of sizes that are data, which keep graphs alive.
 _measured_types: weakref.WeakValueDictionary[tuple, TensorType] = weakref.WeakValueDictionary()
 _measured_tuples: weakref.WeakValueDictionary[tuple, TupleType] = weakref.WeakValueDictionary()
@@ -104,6 +105,8 @@ class TensorType:
                     found = object.__new__(cls)
                     found.dtype, found.shape = dtype, shape
                     found._text = f"{DTYPE_NAMES[dtype]}[{', '.join(map(str, shape))}]"
+                    if is_foreign(dtype):
+                        _stored.add(dtype)
                     known[key] = found
         return found
 
@@ -179,6 +182,11 @@ def substitute_type(t: Type, sizes: Mapping[str, Size]) -> Type:
 def concrete_shape(shape: Iterable[Size], sizes: Mapping[str, int]) -> tuple[int, ...]:
     """The shape as numbers."""
     return tuple(evaluate(s, sizes) for s in shape)
+
+
+def any_stored() -> bool:
+    """True if this process has met a type of a dtype of storage: most never do, and need not look for them."""
+    return bool(_stored)
 
 
 def is_inexact(d: np.dtype) -> bool:

@@ -15,6 +15,7 @@ from symc.ir.location import NOWHERE
 from symc.ir.op import keeps_storage
 from symc.ir.ops.cast import cast
 from symc.ir.traverse import every_value, postorder
+from symc.ir.types import any_stored
 from symc.ir.value import Value, make
 from symc.opt.engine.regions import in_bodies
 
@@ -26,7 +27,7 @@ def is_stored(v: Value) -> bool:
 
 def widen(f: Function) -> Function:
     """The function with its arithmetic in dtypes that have some; itself if it stores no others."""
-    if not any(map(is_stored, every_value(f.body))):
+    if not any_stored() or not any(map(is_stored, every_value(f.body))):
         return f
     return in_bodies(_widen, f)
 
@@ -45,6 +46,8 @@ def _widen(f: Function) -> Function:
 def widened(roots: Sequence[Value], note: Callable[[Value, Value], None]) -> list[Value]:
     """Values of the same types, made by arithmetic that is wide. ``note(old, new)`` is called for what was rebuilt."""
     done: dict[Value, Value] = {}
+    if not any_stored():
+        return list(roots)
     for v in postorder(roots):
         operands = tuple([done[o] for o in v.operands])
         if any(map(is_stored, (v, *v.operands))) and not keeps_storage(v):

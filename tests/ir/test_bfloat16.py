@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import symc as sc
+from symc.codegen.plan.cells import nominal
 from symc.ir.function import Function, Input
 from symc.ir.op import Op, keeps_storage
 from symc.ir.parse import parse
@@ -25,7 +26,9 @@ from symc.ir.traverse import close, every_value
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
 from symc.opt.widen import is_stored, widen
+from symc.runtime.cuda import nvrtc
 from symc.runtime.cuda.dlpack import imported
+from symc.runtime.cuda.library import unit
 from symc.testing import emulated_cuda
 from tests.ir.op_cases import ON_DEVICES, SAMPLED, apply, cases, observed
 
@@ -326,3 +329,19 @@ def test_products_on_devices_read_16_bits() -> None:
             got = sc.compile(y, [x, w], device="cuda")(a, b).numpy()
             want = (a.astype("f4") @ b.T.astype("f4")).astype(a.dtype)
             np.testing.assert_allclose(got.astype("f4"), want.astype("f4"), rtol=2**-7)
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
+@pytest.mark.long
+def test_kernels_compile_for_gpus(arch: str) -> None:
+    """GPUs from sm_80 on round by one instruction; older ones in integers."""
+    try:
+        nvrtc.library()
+    except sc.InputError as e:
+        pytest.skip(str(e))
+    x, y = (sc.input(n, "bfloat16", ("n", 256)) for n in "xy")
+    with sc.testing.dry_cuda():
+        f = sc.compile([sc.softmax(x * y + x, 1), sc.sum(x, 0), x.T, sc.cumsum(y, 1)], [x, y], device="cuda")
+        families = list(f._program.families.values())
+        texts = [unit([loaded.family.source(loaded.family.choose(nominal), "kernel")]) for loaded in families]
+    assert len(texts) >= 3 and all(nvrtc.compile_cubin(text, arch).data for text in texts)
