@@ -15,9 +15,6 @@ from symc.opt.engine.regions import in_bodies
 from symc.opt.loops.edit import Edit
 from symc.opt.matmul.products import is_outer, is_small
 
-#: Movements that leave every element what it is.
-_MOVES = frozenset({"transpose", "reshape", "broadcast", "slice", "windows"})
-
 
 def native_products(provenance: Provenance, f: Function) -> Function:
     """``f`` with the products of 16-bit factors in their dtype, in the bodies of its loops and branches too."""
@@ -54,7 +51,7 @@ def _stored(x: Value, v: Value) -> Value | None:
     """The factor before it was cast from the dtype of ``v``."""
     if x.op is cast:
         return x.operands[0] if x.operands[0].dtype == v.dtype else None
-    if x.op.name not in _MOVES:
+    if "movement" not in x.op.traits or len(x.operands) != 1:
         return None
     inner = _stored(x.operands[0], v)
     return None if inner is None else make(x.op, (inner,), x.attrs)
