@@ -6,10 +6,11 @@ accumulator is touched: it is read and written once for them, and a long sum has
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from symc.codegen.cpu.bounded import Bounds, bounds_of, nested
 from symc.codegen.cpu.chunks import ARGUMENTS
 from symc.codegen.cpu.folds import fold_parts
 from symc.codegen.cpu.text import combine, identity, stored
@@ -18,8 +19,9 @@ from symc.codegen.language.syntax import Unsupported
 from symc.ir.dim import Size
 from symc.ir.ops.kernel import projection
 from symc.ir.ops.reduce import gives_place
-from symc.ir.traverse import postorder
-from symc.ir.value import Value
+from symc.ir.traverse import postorder, region_params
+from symc.ir.types import TensorType
+from symc.ir.value import Region, Value
 
 #: How many accumulators stay in the cache.
 BLOCK = 2048
@@ -54,7 +56,13 @@ def emit_columns(out: Writer, v: Value, env: Env, targets: Sequence[tuple[int, T
     for place, (kind, t) in zip(places, parts, strict=True):
         out.line(d + 2, f"{place} = {stored(identity(kind, t.dtype), t.dtype)}")
     before, inner = out.open_loops(fold.attrs["shape"][:-1], d + 1, [])
-    for rows in _open_rows(out, fold, inner):
+    if (bounds := bounds_of(v, fold)) is not None:
+        captured = [out.expression(o, env) for o in v.operands]
+        form = _Bounded(out, bounds, j, (f"{block}", f"min({block} + {BLOCK}, {n})"), (places[0], *parts[0]),
+                        lambda row: [*index, *before, row, *captured])
+        form.emit(fold.attrs["shape"][-1], inner)
+        return
+    for rows in _open_rows(out, len(postorder(fold.regions[0].results)), fold.attrs["shape"][-1], inner):
         out.line(inner + 1, columns)
         scope = out.enter(v, index, env)
         for u in postorder(v.regions[0].results):
@@ -68,11 +76,50 @@ def emit_columns(out: Writer, v: Value, env: Env, targets: Sequence[tuple[int, T
             out.line(inner + 2, f"{place} = {stored(total, t.dtype)}")
 
 
-def _open_rows(out: Writer, fold: Value, depth: int) -> Iterator[list[str]]:
+class _Bounded:
+    """The loops over rows of a fold whose mask bounds columns (``bounded``): those of eight rows that all have are
+    combined first, what only some have is added row by row."""
+
+    def __init__(self, out: Writer, bounds: Bounds, j: str, block: tuple[str, str], kept: tuple[str, str, TensorType],
+                 seen: Callable[[str], list[str]]):
+        self.out, self.bounds, self.j, self.block, self.seen = out, bounds, j, block, seen
+        self.place, self.kind, self.type = kept
+
+    def emit(self, count: Size, depth: int) -> None:
+        out, index = self.out, np.dtype(np.int64)
+        ops = sum(v.dtype != index for v in postorder(self.bounds.region.results))
+        for rows in _open_rows(out, ops, count, depth):
+            if len(rows) == 1:
+                self.columns(rows, *self.limits(rows[0], depth + 1), depth + 1)
+                continue
+            found = [self.limits(row, depth + 1) for row in rows]
+            first, last, row = out.fresh("r"), out.fresh("r"), out.fresh("i")
+            out.line(depth + 1, f"{first} = {nested('max', [a for a, _ in found])}")
+            out.line(depth + 1, f"{last} = max({first}, {nested('min', [b for _, b in found])})")
+            self.columns(rows, first, last, depth + 1)
+            out.line(depth + 1, f"for {row} in range({rows[0]}, {rows[0]} + {ROWS}):")
+            a, b = self.limits(row, depth + 2)
+            self.columns([row], a, f"min({first}, {b})", depth + 2)
+            self.columns([row], f"max({last}, {a})", b, depth + 2)
+
+    def limits(self, row: str, depth: int) -> tuple[str, str]:
+        return self.bounds.emit(self.out, self.seen(row), self.j, self.block, depth)
+
+    def columns(self, rows: Sequence[str], first: str, last: str, depth: int) -> None:
+        """Write the loop over columns in which so many rows are added."""
+        out, dtype, region = self.out, self.type.dtype, self.bounds.region
+        out.line(depth, f"for {self.j} in range({first}, {last}):")
+        xs = [out.emit_block(region, dict(zip(region_params(region), self.seen(row), strict=True)), [None], depth + 1)[0]
+              for row in rows]
+        now = f"({self.place} != 0)" if dtype.kind == "b" else self.place
+        total = combine(self.kind, now, _together(out, self.kind, xs, dtype, depth + 1), dtype, exact=True)
+        out.line(depth + 1, f"{self.place} = {stored(total, dtype)}")
+
+
+def _open_rows(out: Writer, ops: int, count: Size, depth: int) -> Iterator[list[str]]:
     """Write the heads of loops over rows, one after another; for each the rows of one step."""
-    count: Size = fold.attrs["shape"][-1]
     row = out.fresh("i")
-    several = len(postorder(fold.regions[0].results)) <= SMALL and (not isinstance(count, int) or count >= ROWS)
+    several = ops <= SMALL and (not isinstance(count, int) or count >= ROWS)
     done = "0"
     if several:
         done = str(count // ROWS * ROWS) if isinstance(count, int) else f"{out.size(count)} & -{ROWS}"

@@ -143,9 +143,10 @@ def limits(axis: Range, n: Size) -> Range:
 # --- a part -----------------------------------------------------------------------------------------------------------
 
 
-def part(region: Region, ranges: Sequence[Range]) -> Region:
-    """A region whose first params lie in these ranges, with every condition decided that is the same in all of them."""
-    known: dict[Value, Interval] = {}
+def part(region: Region, ranges: Sequence[Range], within: Mapping[Value, Interval] = {}) -> Region:
+    """A region whose first params lie in these ranges, and other integers in intervals, with every condition decided
+    that is the same in all of them."""
+    known: dict[Value, Interval] = dict(within)
     new: dict[Value, Value] = {}
     for p, (start, stop) in zip(region_params(region), ranges, strict=False):
         known[p] = (start, stop - 1)
@@ -173,7 +174,7 @@ def _decided(u: Value, operands: Sequence[Value], known: Mapping[Value, Interval
             if truth is not None:
                 return other if truth == (name == "and") else _bool(truth)
     elif name == "where":
-        truth = _truth(u.operands[0], known)
+        truth = _truth(operands[0], known)
         if truth is not None:
             return operands[1] if truth else operands[2]
     elif name in ("minimum", "maximum") and all(o in known or size_of(o) is not None for o in u.operands):
@@ -199,6 +200,8 @@ def _bounds(v: Value, known: Mapping[Value, Interval]) -> Interval | None:
 def _truth(v: Value, known: Mapping[Value, Interval]) -> bool | None:
     """True if a condition holds everywhere or nowhere."""
     name = v.op.name
+    if name == "constant" and v.dtype == np.bool_:
+        return bool(v.attrs["value"].data)
     if name in ("and", "or", "not") and v.dtype == np.bool_:
         truths = [_truth(o, known) for o in v.operands]
         if name == "not":

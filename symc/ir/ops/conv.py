@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
-from symc.ir.dim import Size, floordiv
+from symc.ir.dim import Size, floordiv, product
 from symc.ir.dtypes import computed, is_narrow
 from symc.ir.facts import Facts
 from symc.ir.op import Decompose, Multilinear, Op, register, splat
@@ -26,6 +26,7 @@ from symc.ir.ops.control import scan
 from symc.ir.ops.elementwise import check_arity, check_kind
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.linalg import dot
+from symc.ir.ops.logic import where
 from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast, flip, pad, reshape, slice_, transpose
 from symc.ir.ops.windows import Steps, Window, add_windows, check_steps, counts, fits, slices, span, windows
@@ -155,65 +156,97 @@ def _run(first: int, n: int) -> tuple[int, ...]:
 
 # --- a filter for each channel ----------------------------------------------------------------------------------------
 #
-# There is no product of matrices to be had: what one sample gives is one kernel, in which nothing is copied.
+# There is no product of matrices to be had: what one sample gives is one kernel, in which nothing is copied. ``lead`` is
+# -1 where there are axes neither of samples nor of channels.
 
 #: Windows of at most this many elements are written out.
 WRITTEN_OUT = 32
 
 
 def _is_depthwise(v: Value) -> bool:
-    """One channel and one filter a group, and a small window."""
-    window: Any = v.attrs.get("window") or v.operands[1].shape[2:]
-    if not all(isinstance(k, int) for k in window):
-        return False
+    """One channel and one filter a group. (Their transposes with steps are made of products.)"""
     channels = v.operands[0].shape[1]
     filters = v.shape[0] if v.op is conv_filter else v.operands[1].shape[0]
-    return v.attrs["groups"] > 1 and channels == filters == v.attrs["groups"] and int(np.prod(window)) <= WRITTEN_OUT
+    steps = v.attrs["stride"] if v.op is conv_input else ()
+    return channels == filters == v.attrs["groups"] and set(steps) <= {1}
 
 
-def _slice_conv(x: Value, w: Value, lead: int, groups: int, stride: Steps, dilation: Steps) -> Value:
-    """Slices of a sample, times a number of the filter each."""
+def _is_small(window: Window) -> bool:
+    """Tests whether the elements of a window are written out."""
+    return all(isinstance(k, int) for k in window) and product(window) <= WRITTEN_OUT
+
+
+def _each_conv(x: Value, w: Value, lead: int, groups: int, stride: Steps, dilation: Steps) -> Value:
+    """Slices of a sample, times a number of the filter each; of large windows, sums of products that are not copied."""
     window: Any = w.shape[2:]
+    if not _is_small(window):
+        return _summed(windows(x, window=window, stride=stride, dilation=dilation), w, lead)
     total: Value | None = None
     for at, part in zip(np.ndindex(*window), slices(x, window, stride, dilation), strict=True):
         number = slice_(w, start=(0, 0, *at), size=(w.shape[0], *[1] * (w.ndim - 1)), step=(1,) * w.ndim)
-        number = broadcast(reshape(number, shape=(w.shape[0],)), axes=(lead,), shape=part.shape)
+        front = (lead,) if lead >= 0 else ()
+        number = broadcast(reshape(number, shape=w.shape[: len(front)]), axes=front, shape=part.shape)
         total = mul(part, number) if total is None else add(total, mul(part, number))
     assert total is not None
     return total
 
 
-def _flipped(v: Value) -> Value:
-    """A `conv_input` with stride 1 as the convolution of what is padded with zeros with flipped filters."""
-    g, w = v.operands
-    wide = tuple(span(k, d) - 1 for k, d in zip(w.shape[2:], v.attrs["dilation"], strict=True))
-    x = pad(g, scalar(0, g.dtype), low=(0, 0, *wide), high=(0, 0, *wide), interior=(0,) * g.ndim)
+def _each_input(g: Value, w: Value, lead: int, groups: int, size: Sizes, stride: Steps, dilation: Steps) -> Value:
+    """The convolution of what is padded with zeros with flipped filters, without products with those zeros."""
+    window = w.shape[2:]
+    wide = tuple(span(k, d) - 1 for k, d in zip(window, dilation, strict=True))
+    around = dict(low=(*[0] * (lead + 1), *wide), high=(*[0] * (lead + 1), *wide), interior=(0,) * g.ndim)
     turned = flip(w, tuple(range(2, w.ndim)))
-    return conv(x, turned, stride=v.attrs["stride"], dilation=v.attrs["dilation"], groups=v.attrs["groups"])
+    x = pad(g, scalar(0, g.dtype), **around)
+    if _is_small(window):
+        return _each_conv(x, turned, lead, groups, stride, dilation)
+    steps: Any = dict(window=window, stride=stride, dilation=dilation)
+    inside = pad(splat(True, TensorType("bool", g.shape)), scalar(False, "bool"), **around)
+    return _summed(windows(x, **steps), turned, lead, windows(inside, **steps))
 
 
-def _sum_filter(x: Value, g: Value, lead: int, groups: int, window: Window, stride: Steps, dilation: Steps) -> Value:
+def _summed(own: Value, w: Value, lead: int, inside: Value | None = None) -> Value:
+    """Sums of the products of windows (those that are ``inside``) with the filter of their channel."""
+    window = w.shape[2:]
+    taps = reshape(w, shape=(*w.shape[: lead >= 0], *window))
+    taps = broadcast(taps, axes=_run(max(lead, 0), taps.ndim), shape=own.shape)
+    products = mul(own, taps)
+    if inside is not None:
+        products = where(inside, products, splat(0, products.type))
+    return sum_(products, axes=_run(lead + 1, len(window)))
+
+
+def _each_filter(x: Value, g: Value, lead: int, groups: int, window: Window, stride: Steps, dilation: Steps) -> Value:
     """Sums of products with windows that are not copied."""
     m = len(window)
     own = windows(x, window=window, stride=stride, dilation=dilation)
     other = broadcast(g, axes=(*_run(0, lead + 1), *_run(lead + m + 1, m)), shape=own.shape)
     w = sum_(mul(other, own), axes=(*_run(0, lead), *_run(lead + m + 1, m)))
-    return reshape(w, shape=(w.shape[0], 1, *w.shape[1:]))
+    return reshape(w, shape=(*w.shape[: lead >= 0], 1, *w.shape[lead >= 0 :]))
+
+
+def _alone(form: Callable[..., Value], v: Value) -> Value:
+    """One sample of one channel with one filter."""
+    x, w = v.operands
+    x = reshape(x, shape=x.shape[2:])
+    w = reshape(w, shape=w.shape[2:]) if v.op is conv_filter else w
+    return reshape(form(x, w, lead=-1, **v.attrs), shape=v.shape)
 
 
 # --- one sample after another -----------------------------------------------------------------------------------------
 
 
-def _each_sample(plain: Callable[..., Value]) -> Callable[[Value], Value]:
-    """A loop that makes the result of each sample from the first operand's; the filter is the same for all."""
+def _each_sample(plain: Callable[..., Value], each: Callable[..., Value]) -> Callable[[Value], Value]:
+    """A loop that makes the result of each sample from the first operand's; the filter is the same for all. ``each``:
+    its form with a filter for each channel."""
 
     def parts(v: Value) -> Value:
         if is_narrow(v.dtype):
             return _in_single(v)
-        if _is_depthwise(v) and v.op is conv_input and set(v.attrs["stride"]) == {1}:
-            v = _flipped(v)
-        form = _slice_conv if _is_depthwise(v) and v.op is conv else plain
+        form: Callable[..., Value] = each if _is_depthwise(v) else plain
         x, w = v.operands
+        if x.shape[0] == 1:
+            return _alone(form, v) if form is each and v.attrs["groups"] == 1 else form(x, w, lead=1, **v.attrs)
         row = TensorType(x.dtype, x.shape[1:])
         body = Region((row, w.type), [form(param(0, row), param(1, w.type), lead=0, **v.attrs)])  # type: ignore[arg-type]
         return scan(x, w, carry=0, xs=1, length=x.shape[0], reverse=False, regions=(body,))
@@ -225,9 +258,12 @@ def _one_by_one(v: Value) -> Value:
     """A loop that adds up what each sample gives for the filter."""
     if is_narrow(v.dtype):
         return _in_single(v)
+    form: Callable[..., Value] = _each_filter if _is_depthwise(v) else _plain_filter
+    if v.operands[0].shape[0] == 1:
+        single = form is _each_filter and v.attrs["groups"] == 1
+        return _alone(form, v) if single else form(*v.operands, lead=1, **v.attrs)
     types = (v.type, *[TensorType(o.dtype, o.shape[1:]) for o in v.operands])
     total, x, g = (param(k, t) for k, t in enumerate(types))
-    form = _sum_filter if _is_depthwise(v) else _plain_filter
     body = Region(types, [add(total, form(x, g, lead=0, **v.attrs))])  # type: ignore[arg-type]
     n = v.operands[0].shape[0]
     return scan(splat(0, v.type), *v.operands, carry=1, xs=2, length=n, reverse=False, regions=(body,))
@@ -241,18 +277,13 @@ def _in_single(v: Value) -> Value:
 # --- all samples at once ----------------------------------------------------------------------------------------------
 
 
-def _lower_batched(plain: Callable[..., Value]) -> Callable[[Value], Value]:
+def _lower_batched(plain: Callable[..., Value], each: Callable[..., Value]) -> Callable[[Value], Value]:
     """One product (or, of a filter for each channel, one sum) for all samples."""
 
     def whole(v: Value) -> Value:
         if is_narrow(v.dtype):
             return cast(whole(v.op(*[cast(o, dtype=DTYPES["f32"]) for o in v.operands], **v.attrs)), dtype=v.dtype)
-        form: Callable[..., Value] = plain
-        if _is_depthwise(v):
-            if v.op is conv_input and set(v.attrs["stride"]) == {1}:
-                v = _flipped(v)
-            own: dict[Op, Callable[..., Value]] = {conv: _slice_conv, conv_filter: _sum_filter}
-            form = own.get(v.op, plain)
+        form = each if _is_depthwise(v) else plain
         return form(*v.operands, lead=1, **v.attrs)
 
     return whole
@@ -374,9 +405,9 @@ conv: Op = register(Op(
     "conv", _conv_infer, _conv_reference,
     Multilinear((lambda g, v: conv_input(g, v.operands[1], **_size(v.operands[0]), **_steps(v)),
                  lambda g, v: conv_filter(v.operands[0], g, **_window(v.operands[1]), **_steps(v)))),
-    Decompose(_each_sample(_plain_conv)), frozenset({"contraction"}), _samples(lambda x, w, g: ((x, w), {})),
+    Decompose(_each_sample(_plain_conv, _each_conv)), frozenset({"contraction"}), _samples(lambda x, w, g: ((x, w), {})),
     "For each sample and filter w, the sum of products with every window of x.",
-    Facts(kinds="f", lower_batched=_lower_batched(_plain_conv), batch=_batch(_plain_conv, merge=True),
+    Facts(kinds="f", lower_batched=_lower_batched(_plain_conv, _each_conv), batch=_batch(_plain_conv, merge=True),
           fits=lambda v: fits(v, v.operands[0].shape[2:], v.operands[1].shape[2:])),
     defaults=STEPS,
 ))  # fmt: skip
@@ -385,10 +416,10 @@ conv_input: Op = register(Op(
     "conv_input", _input_infer, _input_reference,
     Multilinear((lambda g, v: conv(g, v.operands[1], **_steps(v)),
                  lambda g, v: conv_filter(g, v.operands[0], **_window(v.operands[1]), **_steps(v)))),
-    Decompose(_each_sample(_plain_input)), frozenset({"contraction"}),
+    Decompose(_each_sample(_plain_input, _each_input)), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((g, w), {"size": x.shape[2:]})),
     "The transpose of `conv` by its first operand, which has sizes `size`: a transposed convolution.",
-    Facts(kinds="f", lower_batched=_lower_batched(_plain_input), batch=_batch(_plain_input, merge=True)),
+    Facts(kinds="f", lower_batched=_lower_batched(_plain_input, _each_input), batch=_batch(_plain_input, merge=True)),
     defaults=STEPS,
 ))  # fmt: skip
 
@@ -399,7 +430,7 @@ conv_filter: Op = register(Op(
     Decompose(_one_by_one), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((x, g), {"window": w.shape[2:]})),
     "The transpose of `conv` by its second operand, which has the sizes `window`: x with a cotangent of the result.",
-    Facts(kinds="f", lower_batched=_lower_batched(_plain_filter), batch=_batch(_plain_filter, merge=False)),
+    Facts(kinds="f", lower_batched=_lower_batched(_plain_filter, _each_filter), batch=_batch(_plain_filter, merge=False)),
     defaults=STEPS,
 ))  # fmt: skip
 
