@@ -13,7 +13,6 @@ from symc.ir.dtypes import finfo
 from symc.ir.op import lookup
 from symc.numpy_api.linear import conjugated
 from symc.numpy_api.promotion import check_times, rows, same_dtype
-from symc.tensors.callsite import active
 from symc.tensors.convert import as_tensor, default_complex, default_float, inexact_dtype
 from symc.tensors.public import API, public
 from symc.tensors.sizes import as_size, known_number, user_size
@@ -92,45 +91,30 @@ def polyint(p: Any, m: int = 1, k: Any = 0) -> Tensor:
 
 @public(np.convolve)
 def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
-    """The convolution of two vectors, one of known size; mode full, same or valid."""
+    """The convolution of two vectors; mode full, same or valid. Long ones by Fourier transforms where that pays."""
     x, y = as_tensor(a), as_tensor(v)
     if x.ndim != 1 or y.ndim != 1 or mode not in ("full", "same", "valid"):
         raise ShapeError("convolve: two vectors and a mode full, same or valid are needed", values=rows([x, y]))
-    if not isinstance(y.shape[0], int) or (isinstance(x.shape[0], int) and x.shape[0] < y.shape[0]):
-        x, y = y, x
-    k, n = y.shape[0], x.shape[0]
-    if not isinstance(k, int) and active() is not None:
-        (n, x), (k, y) = sorted(((known_number(t.value.shape[0]), t) for t in (x, y)), key=lambda p: -p[0])
-    if not isinstance(k, int) or k == 0:
-        raise ShapeError("convolve: the size of one vector must be known and not 0", values=rows([x, y]))
-    if k > FEW:
-        return _middle(_by_windows(x, y, n, k), n, k, mode)
+    n, k = (t.value.shape[0] for t in (x, y))
+    if isinstance(n, int) and (not isinstance(k, int) or n < k):
+        (x, n), (y, k) = (y, k), (x, n)
+    if 0 in (n, k):
+        raise ShapeError("convolve: a vector is empty", values=rows([x, y]))
+    if not isinstance(k, int) or k > FEW:
+        return _middle(_full(x, y), n, k, mode)
     # Products are padded, not what is multiplied: an infinity times the zeros around would be nan.
     terms = [API["pad"](API["multiply"](x, API["getitem"](y, i)), (i, k - 1 - i)) for i in range(k)]
     return _middle(functools.reduce(API["add"], terms), n, k, mode)
 
 
-def _by_windows(x: Tensor, y: Tensor, n: Any, k: int) -> Tensor:
-    """The full convolution as sums of products with windows of x, in one loop nest. Where windows leave x, products
-    that are none are left out one by one."""
+def _full(x: Tensor, y: Tensor) -> Tensor:
+    """The full convolution: what is transposed to reading windows of a signal with a filter."""
     x, y = same_dtype([x, y], "convolve")
-    taps = API["expand_dims"](API["flip"](y), 1)
-    fold = "any" if x.dtype.kind == "b" else "sum"
-
-    def part(first: Any, count: Any) -> Tensor:
-        inside = isinstance(first, int) and first == k - 1 and isinstance(n, int)
-        given = x if inside else API["getitem"](API["pad"](x, k - 1), slice(first, first + count + k - 1))
-        windows = Tensor(lookup("windows")(given.value, window=(k,), stride=(1,), dilation=(1,)))
-        products = API["multiply"](windows, taps)
-        if not inside:
-            place = API["add"](API["expand_dims"](API["arange"](k), 1), API["arange"](first, first + count))
-            known = API["logical_and"](API["greater_equal"](place, k - 1), API["less"](place, n + k - 1))
-            products = API["where"](known, products, API["zeros"]((), x.dtype))
-        return Tensor(lookup(fold)(products.value, axes=(0,)))
-
-    if not isinstance(n, int) or n < 2 * k:
-        return part(0, n + k - 1)
-    return API["concatenate"]([part(0, k - 1), part(k - 1, n - k + 1), part(n, k - 1)])
+    if x.dtype.kind == "b":
+        return API["astype"](_full(API["astype"](x, np.int64), API["astype"](y, np.int64)), np.bool_)
+    signal, taps = (lookup("reshape")(t.value, shape=(1, 1, *t.value.shape)) for t in (x, y))
+    size = signal.shape[2] + taps.shape[2] - 1
+    return Tensor(lookup("reshape")(lookup("conv_input")(signal, taps, size=(size,)), shape=(size,)))
 
 
 def _middle(full: Tensor, n: Any, k: Any, mode: str) -> Tensor:

@@ -42,7 +42,7 @@ def _check(name: str, types: Sequence[TensorType], rank: int, groups: int, **ste
     check_arity(name, types, 2)
     check_steps(name, rank, **steps)
     for t in types:
-        check_kind(name, t, "f")
+        check_kind(name, t, "iufc")
         if t.ndim != rank + 2:
             raise ShapeError(f"{name}: {t} has {t.ndim} axes, not {rank + 2}")
         if t.dtype != types[0].dtype:
@@ -163,7 +163,7 @@ def _run(first: int, n: int) -> tuple[int, ...]:
 WRITTEN_OUT = 32
 
 
-def _is_depthwise(v: Value) -> bool:
+def is_depthwise(v: Value) -> bool:
     """One channel and one filter a group. (Their transposes with steps are made of products.)"""
     channels = v.operands[0].shape[1]
     filters = v.shape[0] if v.op is conv_filter else v.operands[1].shape[0]
@@ -198,7 +198,7 @@ def _each_input(g: Value, w: Value, lead: int, groups: int, size: Sizes, stride:
     around = dict(low=(*[0] * (lead + 1), *wide), high=(*[0] * (lead + 1), *wide), interior=(0,) * g.ndim)
     turned = flip(w, tuple(range(2, w.ndim)))
     x = pad(g, scalar(0, g.dtype), **around)
-    if _is_small(window):
+    if _is_small(window) and len(window) > 1:  # slices; along one axis a mask costs nothing
         return _each_conv(x, turned, lead, groups, stride, dilation)
     steps: Any = dict(window=window, stride=stride, dilation=dilation)
     inside = pad(splat(True, TensorType("bool", g.shape)), scalar(False, "bool"), **around)
@@ -243,7 +243,7 @@ def _each_sample(plain: Callable[..., Value], each: Callable[..., Value]) -> Cal
     def parts(v: Value) -> Value:
         if is_narrow(v.dtype):
             return _in_single(v)
-        form: Callable[..., Value] = each if _is_depthwise(v) else plain
+        form: Callable[..., Value] = each if is_depthwise(v) else plain
         x, w = v.operands
         if x.shape[0] == 1:
             return _alone(form, v) if form is each and v.attrs["groups"] == 1 else form(x, w, lead=1, **v.attrs)
@@ -258,7 +258,7 @@ def _one_by_one(v: Value) -> Value:
     """A loop that adds up what each sample gives for the filter."""
     if is_narrow(v.dtype):
         return _in_single(v)
-    form: Callable[..., Value] = _each_filter if _is_depthwise(v) else _plain_filter
+    form: Callable[..., Value] = _each_filter if is_depthwise(v) else _plain_filter
     if v.operands[0].shape[0] == 1:
         single = form is _each_filter and v.attrs["groups"] == 1
         return _alone(form, v) if single else form(*v.operands, lead=1, **v.attrs)
@@ -283,7 +283,7 @@ def _lower_batched(plain: Callable[..., Value], each: Callable[..., Value]) -> C
     def whole(v: Value) -> Value:
         if is_narrow(v.dtype):
             return cast(whole(v.op(*[cast(o, dtype=DTYPES["f32"]) for o in v.operands], **v.attrs)), dtype=v.dtype)
-        form = each if _is_depthwise(v) else plain
+        form = each if is_depthwise(v) else plain
         return form(*v.operands, lead=1, **v.attrs)
 
     return whole
@@ -372,10 +372,10 @@ _CASES: tuple[tuple, ...] = (
 def _samples(pick: Callable[..., tuple]) -> Callable[[], Iterator[tuple[tuple, dict]]]:
     def samples() -> Iterator[tuple[tuple, dict]]:
         rng = np.random.default_rng(5)
-        for dtype in ("f8", "f4", "f2"):
+        for dtype in ("f8", "f4", "f2", "c16", "i4"):
             for n, c, size, o, window, stride, dilation, groups in _CASES if dtype == "f8" else _CASES[:2]:
                 out = counts("conv", size, window, stride, dilation)
-                x, w, g = ((rng.integers(-4, 5, shape) / 2).astype(dtype)  # whose sums of products are exact
+                x, w, g = ((rng.integers(-4, 5, shape) * np.array(1 / 2 if dtype != "i4" else 1)).astype(dtype)  # exact sums
                            for shape in ((n, c, *size), (o, c // groups, *window), (n, o, *out)))
                 operands, own = pick(x, w, g)
                 yield operands, dict(own, stride=stride, dilation=dilation, groups=groups)
@@ -407,7 +407,7 @@ conv: Op = register(Op(
                  lambda g, v: conv_filter(v.operands[0], g, **_window(v.operands[1]), **_steps(v)))),
     Decompose(_each_sample(_plain_conv, _each_conv)), frozenset({"contraction"}), _samples(lambda x, w, g: ((x, w), {})),
     "For each sample and filter w, the sum of products with every window of x.",
-    Facts(kinds="f", lower_batched=_lower_batched(_plain_conv, _each_conv), batch=_batch(_plain_conv, merge=True),
+    Facts(kinds="iufc", lower_batched=_lower_batched(_plain_conv, _each_conv), batch=_batch(_plain_conv, merge=True),
           fits=lambda v: fits(v, v.operands[0].shape[2:], v.operands[1].shape[2:])),
     defaults=STEPS,
 ))  # fmt: skip
@@ -419,7 +419,8 @@ conv_input: Op = register(Op(
     Decompose(_each_sample(_plain_input, _each_input)), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((g, w), {"size": x.shape[2:]})),
     "The transpose of `conv` by its first operand, which has sizes `size`: a transposed convolution.",
-    Facts(kinds="f", lower_batched=_lower_batched(_plain_input, _each_input), batch=_batch(_plain_input, merge=True)),
+    Facts(kinds="iufc", lower_batched=_lower_batched(_plain_input, _each_input), batch=_batch(_plain_input, merge=True),
+          fits=lambda v: [(n, 1) for o in v.operands for n in o.shape[2:]]),
     defaults=STEPS,
 ))  # fmt: skip
 
@@ -430,8 +431,8 @@ conv_filter: Op = register(Op(
     Decompose(_one_by_one), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((x, g), {"window": w.shape[2:]})),
     "The transpose of `conv` by its second operand, which has the sizes `window`: x with a cotangent of the result.",
-    Facts(kinds="f", lower_batched=_lower_batched(_plain_filter, _each_filter), batch=_batch(_plain_filter, merge=False)),
+    Facts(kinds="iufc", lower_batched=_lower_batched(_plain_filter, _each_filter), batch=_batch(_plain_filter, merge=False)),
     defaults=STEPS,
 ))  # fmt: skip
 
-__all__ = ["conv", "conv_filter", "conv_input"]
+__all__ = ["conv", "conv_filter", "conv_input", "is_depthwise"]

@@ -105,6 +105,8 @@ PASSES = (
          records=lazy("matmul.chains.chains"), on=("dot",)),
     Pass("native_products", "Products of 16-bit factors read them as they are stored.",
          records=lazy("matmul.native.native_products"), on=("dot",)),
+    Pass("convolutions", "Long convolutions become products of spectra, where sizes say that this is cheaper.",
+         records=lazy("convolutions.convolutions"), on=("contraction",)),
     Pass("lower_batched",
          "Convolutions of all samples at once, sums of windows, matrix exponentials by products, sorts.",
          records=lazy("batched_lowering.lower_batched"), on=("lower_batched",)),
@@ -163,7 +165,9 @@ PASSES = (
 #: * chains comes after simplify, which has put transposes into the products, and after hoist: a product of matrices
 #:   that are the same in every step is computed once.
 #: * open_blocks comes after all that must not look across the border of an opaque block; kernels may.
-#: * decompose comes after both, and stabilize must not run after it: it would put the parts together again.
+#: * convolutions comes after the last simplify, which makes one convolution of several values, and before decompose,
+#:   which knows one way alone.
+#: * decompose comes after all, and stabilize must not run after it: it would put the parts together again.
 #: * lower_argmax comes after all that looks at places by their names, and takes what decompose leaves.
 #: * canonicalize runs once more, because the parts that ops decompose into are not canonical; and fuse compares
 #:   operands.
@@ -182,7 +186,7 @@ DEFAULT = (
     "inline,canonicalize,fold,unroll,stabilize,"
     "reverse_loops,merge_scans,last_state,dead_loop,pack,pretranspose,hoist,push_out,pull_out,accumulate,sink,"
     "pack,simplify,stabilize,forget_assumptions,simplify,"
-    "chains,open_blocks,decompose,lower_argmax,canonicalize,share_factors,hoist_movements,check_indices,small_loops,fuse_matvec,blas,"
+    "chains,open_blocks,convolutions,decompose,lower_argmax,canonicalize,share_factors,hoist_movements,check_indices,small_loops,fuse_matvec,blas,"
     "cache_from_state,fuse"
 )
 
@@ -199,7 +203,9 @@ FAST_COMPILE = (
 #: * native_products comes before blas, which would add to the products that it takes, and after decompose, which takes
 #:   small products apart, and hoist_movements, which brings movements to the casts of factors.
 #: * fuse_matvec is left out: its kernel reads a matrix once where one core goes through it row by row.
-ON_CUDA = (DEFAULT.replace(",decompose,lower_argmax,", ",lower_batched,decompose,lower_batched,lower_argmax_down,")
+#: * convolutions is left out: what it compares are times of a core.
+ON_CUDA = (DEFAULT.replace(",convolutions,decompose,lower_argmax,",
+                           ",lower_batched,decompose,lower_batched,lower_argmax_down,")
            .replace(",fuse_matvec,", ",native_products,"))
 
 #: The same on a CUDA device, which has kernels for the parts of some ops alone.

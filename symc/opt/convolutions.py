@@ -1,0 +1,179 @@
+"""convolutions: long convolutions by Fourier transforms, where sizes say that this is cheaper; short operands as filters.
+
+A convolution with one filter for each channel (`conv` and its transposes) takes as many products as there are results
+times elements of a window; by Fourier transforms, about the logarithm of the length for each result. Where sizes are not
+known both are kept as branches, of which a call chooses one: nothing is compiled again.
+
+A transform rounds by the largest numbers: errors are a few units of eps * norm(x) * norm(w) anywhere, where sums of
+products are right to the size of their own terms. What is not finite would spread to all results, so these are looked
+at, and if there is anything else than numbers, computed directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from symc.ir.dim import Size, ceildiv, estimate, maximum, minimum, names, product
+from symc.ir.function import Function
+from symc.ir.location import NOWHERE
+from symc.ir.op import lookup
+from symc.ir.ops.arithmetic import conjugate, div, mul
+from symc.ir.ops.cast import cast
+from symc.ir.ops.compare import isfinite, lt
+from symc.ir.ops.control import cond
+from symc.ir.ops.conv import conv, conv_filter, conv_input, is_depthwise
+from symc.ir.ops.fourier import fft, irfft, rfft
+from symc.ir.ops.leaf import scalar, size
+from symc.ir.ops.logic import where
+from symc.ir.ops.reduce import all_, sum_
+from symc.ir.ops.shape import broadcast, pad, reshape, slice_
+from symc.ir.traverse import postorder, rebuild
+from symc.ir.types import complex_dtype
+from symc.ir.value import Region, Value, param
+from symc.opt.engine.provenance import Provenance
+from symc.opt.engine.regions import in_bodies
+from symc.opt.loops.edit import Edit
+
+#: Picoseconds that a product of float64 takes, an element of a window besides, and a point of a transform (of float32
+#: half of a product and of a point).
+PRODUCT, ELEMENT, POINT = 80, 30_000, 9_000
+#: What unknown sizes may be: a way is left out if it is not so many times cheaper than the others at any of these.
+TRIED, WORTH = (1, 16, 256, 4096, 1 << 16), 1.5
+#: Transforms have multiples of so many points (their number is then a product of small primes): on one axis, on one
+#: that is ``LONG``, on each of several.
+FINE, LONG, COARSE, EACH = 1 << 11, 1 << 17, 1 << 15, 1 << 6
+
+Way = tuple[Size, Callable[[Value], Value]]
+
+
+def convolutions(provenance: Provenance, f: Function) -> Function:
+    """``f`` with long convolutions by transforms, in the bodies of loops and branches too."""
+    return in_bodies(partial(_convolutions, provenance), f)
+
+
+def _convolutions(provenance: Provenance, f: Function) -> Function:
+    found = {v: ways for v in f.values() if v.op in _FORMS and (ways := _ways(v)) is not None}
+    if not found:
+        return f
+    edit = Edit(f, provenance, "convolutions")
+    for v in edit.values:
+        if v not in found:
+            edit.step(v)
+            continue
+        same, lines = rebuild(v, [edit.done[o] for o in v.operands]), edit.hints.get(v, NOWHERE)
+        new = edit.done[v] = _chosen(same, found[v])
+        for x in postorder([new], stop=set(same.operands).__contains__):
+            if x.operands:
+                edit.note(x, lines)
+            for r in x.regions:
+                edit.note_region(r, {u: lines for u in postorder(r.results) if u.operands and lines})
+        edit.record(v, new, [lines])
+    return edit.finish()
+
+
+def _chosen(v: Value, ways: Sequence[Way]) -> Value:
+    """The way that costs least at the sizes of a call."""
+    if len(ways) == 1:
+        return ways[0][1](v)
+    which, least = size(value=0), size(value=ways[0][0])
+    for k, (cost, _) in enumerate(ways[1:], 1):
+        less = lt(size(value=cost), least)
+        which, least = where(less, size(value=k), which), where(less, size(value=cost), least)
+    types = [o.type for o in v.operands]
+    inside = rebuild(v, [param(k, t) for k, t in enumerate(types)])
+    return cond(which, *v.operands, regions=[Region(types, [form(inside)]) for _, form in ways])
+
+
+# --- costs ------------------------------------------------------------------------------------------------------------
+
+
+def _ways(v: Value) -> list[Way] | None:
+    """The ways that may be the cheapest, with their costs; None if the value stays as it is."""
+    if v.dtype.char not in "fd" or {*v.attrs["stride"], *v.attrs["dilation"]} != {1} or not is_depthwise(v):
+        return None
+    x, w = v.operands
+    unit, lines = v.dtype.itemsize, x.shape[0] * x.shape[1]
+    window = v.attrs["window"] if v.op is conv_filter else w.shape[2:]
+    inner = (v if v.op is conv else w if v.op is conv_filter else x).shape[2:]
+    direct: Size = product((lines, *inner, *window)) * (PRODUCT * unit) // 8
+    ways: list[Way] = [(direct + product(window) * ELEMENT, _same)]
+    if v.op is conv_input and len(window) == 1 and lines == 1:
+        ways.append((direct + inner[0] * ELEMENT, _swapped))
+    points = product((*(_points(n, len(window)) for n in _extents(v)), 3 * lines))
+    return _worth_having([*ways, (points * (POINT * unit) // 8, _by_transforms)])
+
+
+def _worth_having(ways: Sequence[Way]) -> list[Way] | None:
+    """Of several ways those that are much cheaper than those before at some sizes."""
+    unknown = sorted({n for cost, _ in ways for n in names(cost)})
+    tried = [dict.fromkeys(unknown, n) for n in TRIED] + [
+        {**dict.fromkeys(unknown, TRIED[0]), n: TRIED[-1]} for n in unknown]
+    kept = [ways[0]]
+    for way in ways[1:]:
+        if any(min(estimate(c, at) for c, _ in kept) >= WORTH * estimate(way[0], at) for at in tried):
+            kept = [*kept, way] if unknown else [way]
+    return None if kept == [ways[0]] else kept
+
+
+def _same(v: Value) -> Value:
+    return v
+
+
+def _swapped(v: Value) -> Value:
+    """One vector convolved with another: either is the filter."""
+    return rebuild(v, v.operands[::-1])
+
+
+# --- by transforms ----------------------------------------------------------------------------------------------------
+
+
+def _extents(v: Value) -> tuple[Size, ...]:
+    """The elements along each axis among which nothing wraps around that is read."""
+    return (v if v.op is conv_input else v.operands[0]).shape[2:]
+
+
+def _points(n: Size, axes: int) -> Size:
+    """The points of a transform of n elements."""
+    if axes > 1:
+        return ceildiv(n, EACH) * EACH
+    return maximum(ceildiv(n, FINE) * FINE, ceildiv(n, COARSE) * COARSE * minimum(n // LONG, 1))
+
+
+def _by_transforms(v: Value) -> Value:
+    """A convolution as a product of spectra; where that is not finite, as it stands."""
+    extents = _extents(v)
+    lengths = [_points(n, len(extents)) for n in extents]
+    a, b = (_spectrum(o, lengths) for o in v.operands)
+    b = b if v.op is conv_input else conjugate(b)
+    if v.op is conv_filter:
+        out = sum_(mul(a, b), axes=(0,))
+        out = reshape(out, shape=(out.shape[0], 1, *out.shape[1:]))
+    else:
+        b = reshape(b, shape=(b.shape[0], *b.shape[2:]))
+        out = mul(a, broadcast(b, axes=tuple(range(1, a.ndim)), shape=a.shape))
+    for k in range(len(lengths) - 1):
+        out = fft(out, axis=2 + k, inverse=True)
+    out = irfft(out, axis=out.ndim - 1, size=lengths[-1])
+    none, one = (0,) * v.ndim, (1,) * v.ndim
+    out = slice_(out, start=none, size=v.shape, step=one)
+    out = div(out, broadcast(cast(size(value=product(lengths)), dtype=v.dtype), axes=(), shape=v.shape))
+    fine = all_(isfinite(out), axes=tuple(range(v.ndim)))
+    given = [out, *v.operands]
+    types = [o.type for o in given]
+    leaves = [param(k, t) for k, t in enumerate(types)]
+    return cond(fine, *given, regions=[Region(types, [leaves[0]]), Region(types, [rebuild(v, leaves[1:])])])
+
+
+def _spectrum(x: Value, lengths: Sequence[Size]) -> Value:
+    """The transform of samples and channels, with zeros at the ends."""
+    none, m = (0,) * x.ndim, len(lengths)
+    high = (0, 0, *[n - k for n, k in zip(lengths, x.shape[2:], strict=True)])
+    out = rfft(pad(x, scalar(0, x.dtype), low=none, high=high, interior=none), axis=x.ndim - 1)
+    for k in range(m - 1):
+        out = fft(out, axis=2 + k)
+    assert out.dtype == complex_dtype(x.dtype)
+    return out
+
+
+_FORMS = (conv, conv_input, conv_filter)
