@@ -117,12 +117,13 @@ def _full(x: Tensor, y: Tensor) -> Tensor:
     return Tensor(lookup("reshape")(lookup("conv_input")(signal, taps, size=(size,)), shape=(size,)))
 
 
-def _middle(full: Tensor, n: Any, k: Any, mode: str) -> Tensor:
-    """The part of a full convolution of n and k elements that a mode keeps."""
+def _middle(full: Tensor, n: Any, k: Any, mode: str, turned: bool = False) -> Tensor:
+    """The part of a full convolution of n and k elements that a mode keeps. ``turned``: from the back if n < k."""
     if mode == "full":
         return full
     short, long = minimum(as_size(n), as_size(k)), maximum(as_size(n), as_size(k))
-    first = floordiv(short - 1, 2) if mode == "same" else short - 1
+    less = minimum(maximum(as_size(k) - as_size(n), 0), 1) if turned else 0
+    first = floordiv(short - 1 + less, 2) if mode == "same" else short - 1
     return API["getitem"](full, slice(user_size(first), user_size(first + long if mode == "same" else long)))
 
 
@@ -131,13 +132,9 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     """The correlation of two vectors: the convolution of a with v conjugated and reversed."""
     x, y = as_tensor(a), as_tensor(v)
     if mode not in ("valid", "same", "full"):
-        raise InputError(f"correlate: mode is 'valid' or 'full', not {mode!r}", values=rows([x, y]))
-    if mode == "same":
-        raise ShapeError(
-            "correlate: the mode 'same' is not available", values=rows([x, y]), help="take a slice of mode 'full'"
-        )
+        raise InputError(f"correlate: mode is 'valid', 'same' or 'full', not {mode!r}", values=rows([x, y]))
     full = convolve(x, API["flip"](conjugated(y)), "full")
-    return _middle(full, x.shape[0], y.shape[0], mode)
+    return _middle(full, x.shape[0], y.shape[0], mode, turned=True)
 
 
 @public(np.unwrap)

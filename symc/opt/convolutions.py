@@ -35,9 +35,9 @@ from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.regions import in_bodies
 from symc.opt.loops.edit import Edit
 
-#: Picoseconds that a product of float64 takes, an element of a window besides, and a point of a transform (of float32
-#: half of a product and of a point).
-PRODUCT, ELEMENT, POINT = 80, 30_000, 9_000
+#: Picoseconds that a product of float64 takes (in `conv_filter`, whose sums are long), an element of a window besides,
+#: and a point of a transform (of float32 half of a product and of a point).
+PRODUCT, IN_FILTER, ELEMENT, POINT = 80, 200, 30_000, 9_000
 #: What unknown sizes may be: a way is left out if it is not so many times cheaper than the others at any of these.
 TRIED, WORTH = (1, 16, 256, 4096, 1 << 16), 1.5
 #: Transforms have multiples of so many points (their number is then a product of small primes): on one axis, on one
@@ -96,7 +96,8 @@ def _ways(v: Value) -> list[Way] | None:
     unit, lines = v.dtype.itemsize, x.shape[0] * x.shape[1]
     window = v.attrs["window"] if v.op is conv_filter else w.shape[2:]
     inner = (v if v.op is conv else w if v.op is conv_filter else x).shape[2:]
-    direct: Size = product((lines, *inner, *window)) * (PRODUCT * unit) // 8
+    each = IN_FILTER if v.op is conv_filter else PRODUCT
+    direct: Size = product((lines, *inner, *window)) * (each * unit) // 8
     ways: list[Way] = [(direct + product(window) * ELEMENT, _same)]
     if v.op is conv_input and len(window) == 1 and lines == 1:
         ways.append((direct + inner[0] * ELEMENT, _swapped))

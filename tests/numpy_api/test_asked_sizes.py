@@ -16,9 +16,6 @@ KNOWING = {
     "polyadd": (lambda x, y: np.polyadd(x, y), V, W),
     "polydiv": (lambda x, y: np.polydiv(x, y)[0], V, W),
     "poly": (lambda x: np.poly(x), W),
-    "convolve": (lambda x, y: np.convolve(x, y, "same"), V, W),
-    "convolve, short first": (lambda x, y: np.convolve(x, y), W, V),
-    "correlate": (lambda x, y: np.correlate(x, y, "valid"), V, W),
     "tril_indices_from": (lambda x: np.tril_indices_from(x)[1], np.ones((3, 4))),
     "histogramdd": (lambda x: np.histogramdd(x, bins=[np.arange(4.0)] * 2)[0], np.arange(12.0).reshape(6, 2) / 4),
 }
@@ -32,11 +29,38 @@ def test_a_size_that_must_be_known_is_asked_for(name):
     assert f.questions and all("the number" in q for q in f.questions)
 
 
-def test_a_convolution_asks_for_another_variant_where_sizes_differ():
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("of", [np.convolve, np.correlate])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "i8", "i1", "u2", "?"])
+def test_convolutions_of_any_sizes_are_one_variant(of, mode, dtype):
+    rng = np.random.default_rng(0)
+    f = sc.jit(lambda x, y: of(x, y, mode))
+    for n, k in ((5, 3), (3, 5), (1, 1), (70, 40), (40, 70), (1, 9)):
+        x, y = ((rng.normal(size=m) * 3).astype(dtype) for m in (n, k))
+        got, want = f(x, y), of(x, y, mode)
+        assert (got.dtype, got.shape) == (want.dtype, want.shape)
+        np.testing.assert_allclose(got, want, rtol=1e-4 if dtype == "f4" else 1e-11, atol=1e-5)
+    assert not f.questions
+
+
+def test_products_of_polynomials_of_any_degrees_have_derivatives():
+    f = sc.jit(lambda p, q, x: np.polyval(np.polymul(p, q), x))
+    slope = sc.jit(lambda p, q, x: sc.grad(np.polyval(np.polymul(p, q), x).sum(), [p, q]))
+    for n, k in ((3, 4), (7, 2), (1, 12)):
+        p, q, x = np.arange(1.0, n + 1), np.arange(2.0, k + 2), np.array([0.5, -1.5])
+        np.testing.assert_allclose(f(p, q, x), np.polyval(np.polymul(p, q), x))
+        of_p, of_q = slope(p, q, x)
+        np.testing.assert_allclose(of_p, np.vander(x, n).T @ np.polyval(q, x))
+        np.testing.assert_allclose(of_q, np.vander(x, k).T @ np.polyval(p, x))
+
+
+def test_what_is_not_finite_stays_where_it_is_and_no_elements_are_refused():
+    x, y = np.array([1.0, np.inf, 2, 3, 4, 5, 6, 7, 8, 9, 10]), np.arange(1.0, 11)
     f = sc.jit(np.convolve)
-    for n, k in ((5, 3), (3, 5), (70, 40)):
-        x, y = np.arange(1.0, n), np.arange(2.0, k)
-        np.testing.assert_allclose(f(x, y), np.convolve(x, y))
+    np.testing.assert_array_equal(f(x, y), np.convolve(x, y))
+    np.testing.assert_array_equal(f(y, x), np.convolve(y, x))
+    with pytest.raises(sc.errors.ShapeError, match="at least 1"):
+        f(np.zeros(0), y)
 
 
 @pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "subtract", "logaddexp", "divide", "bitwise_xor"])
