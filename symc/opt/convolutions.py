@@ -1,8 +1,8 @@
-"""convolutions: long convolutions by Fourier transforms, where sizes say that this is cheaper; short operands as filters.
+"""convolutions: long ones by Fourier transforms, where sizes say that this is cheaper; the shorter vector as filter.
 
 A convolution with one filter for each channel (`conv` and its transposes) takes as many products as there are results
-times elements of a window; by Fourier transforms, about the logarithm of the length for each result. Where sizes are not
-known both are kept as branches, of which a call chooses one: nothing is compiled again.
+times elements of a window; by Fourier transforms, about the logarithm of the length for each result. Where sizes are
+not known both are kept as branches, of which a call chooses one: nothing is compiled again.
 
 A transform rounds by the largest numbers: errors are a few units of eps * norm(x) * norm(w) anywhere, where sums of
 products are right to the size of their own terms. What is not finite would spread to all results, so these are looked
@@ -17,7 +17,6 @@ from functools import partial
 from symc.ir.dim import Size, ceildiv, estimate, maximum, minimum, names, product
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
-from symc.ir.op import lookup
 from symc.ir.ops.arithmetic import conjugate, div, mul
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import isfinite, lt

@@ -59,7 +59,8 @@ MASKS = {
     "below": lambda i, j, n, m: i >= j, "above": lambda i, j, n, m: i < j,
     "band": lambda i, j, n, m: (i - j <= 2) & (j - i < 3), "turned": lambda i, j, n, m: (i + j >= 3) & (i + j < n),
     "columns": lambda i, j, n, m: (j >= 2) & (j < m - 1), "rows": lambda i, j, n, m: (i >= 1) & (i < n - 2),
-    "nothing": lambda i, j, n, m: (i - j < -n) & (i - j > -n - 1), "steps": lambda i, j, n, m: (2 * j >= i) & (2 * j < n),
+    "nothing": lambda i, j, n, m: (i - j < -n) & (i - j > -n - 1),
+    "steps": lambda i, j, n, m: (2 * j >= i) & (2 * j < n),
 }
 
 

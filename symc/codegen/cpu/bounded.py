@@ -87,9 +87,9 @@ def bounds_of(v: Value, fold: Value) -> Bounds | None:
 def _flat(v: Value, fold: Value) -> Region:
     """An element of what is folded, as a region over the indices of the result and of the fold, then what ``v``
     captured."""
-    types = v.regions[0].params
-    outer, n = [fresh_input(t) for t in types], len(v.attrs["shape"])
-    rows = [fresh_input(t) for t in fold.regions[0].params[: len(fold.attrs["shape"])]]
+    n, m = len(v.attrs["shape"]), len(fold.attrs["shape"])
+    outer = [fresh_input(t) for t in v.regions[0].params]  # type: ignore[arg-type]
+    rows = [fresh_input(t) for t in fold.regions[0].params[:m]]  # type: ignore[arg-type]
     captured = replace(fold.operands, dict(zip(region_params(v.regions[0]), outer, strict=True)))
     return close_over([*outer[:n], *rows, *outer[n:]], inline(fold.regions[0], [*rows, *captured]))
 

@@ -21,7 +21,7 @@ from symc.ir.ops.kernel import projection
 from symc.ir.ops.reduce import gives_place
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType
-from symc.ir.value import Region, Value
+from symc.ir.value import Value
 
 #: How many accumulators stay in the cache.
 BLOCK = 2048
@@ -109,8 +109,8 @@ class _Bounded:
         """Write the loop over columns in which so many rows are added."""
         out, dtype, region = self.out, self.type.dtype, self.bounds.region
         out.line(depth, f"for {self.j} in range({first}, {last}):")
-        xs = [out.emit_block(region, dict(zip(region_params(region), self.seen(row), strict=True)), [None], depth + 1)[0]
-              for row in rows]
+        scopes = [dict(zip(region_params(region), self.seen(row), strict=True)) for row in rows]
+        xs = [out.emit_block(region, scope, [None], depth + 1)[0] for scope in scopes]
         now = f"({self.place} != 0)" if dtype.kind == "b" else self.place
         total = combine(self.kind, now, _together(out, self.kind, xs, dtype, depth + 1), dtype, exact=True)
         out.line(depth + 1, f"{self.place} = {stored(total, dtype)}")

@@ -156,8 +156,8 @@ def _run(first: int, n: int) -> tuple[int, ...]:
 
 # --- a filter for each channel ----------------------------------------------------------------------------------------
 #
-# There is no product of matrices to be had: what one sample gives is one kernel, in which nothing is copied. ``lead`` is
-# -1 where there are axes neither of samples nor of channels.
+# There is no product of matrices to be had: what one sample gives is one kernel, in which nothing is copied. ``lead``
+# is -1 where there are axes neither of samples nor of channels.
 
 #: Windows of at most this many elements are written out.
 WRITTEN_OUT = 32
@@ -173,7 +173,8 @@ def is_depthwise(v: Value) -> bool:
 
 def _is_small(window: Window) -> bool:
     """Tests whether the elements of a window are written out."""
-    return all(isinstance(k, int) for k in window) and product(window) <= WRITTEN_OUT
+    count = product(window)
+    return isinstance(count, int) and count <= WRITTEN_OUT
 
 
 def _each_conv(x: Value, w: Value, lead: int, groups: int, stride: Steps, dilation: Steps) -> Value:
@@ -195,7 +196,7 @@ def _each_input(g: Value, w: Value, lead: int, groups: int, size: Sizes, stride:
     """The convolution of what is padded with zeros with flipped filters, without products with those zeros."""
     window = w.shape[2:]
     wide = tuple(span(k, d) - 1 for k, d in zip(window, dilation, strict=True))
-    around = dict(low=(*[0] * (lead + 1), *wide), high=(*[0] * (lead + 1), *wide), interior=(0,) * g.ndim)
+    around: Any = dict(low=(*[0] * (lead + 1), *wide), high=(*[0] * (lead + 1), *wide), interior=(0,) * g.ndim)
     turned = flip(w, tuple(range(2, w.ndim)))
     x = pad(g, scalar(0, g.dtype), **around)
     if _is_small(window) and len(window) > 1:  # slices; along one axis a mask costs nothing
@@ -375,7 +376,8 @@ def _samples(pick: Callable[..., tuple]) -> Callable[[], Iterator[tuple[tuple, d
         for dtype in ("f8", "f4", "f2", "c16", "i4"):
             for n, c, size, o, window, stride, dilation, groups in _CASES if dtype == "f8" else _CASES[:2]:
                 out = counts("conv", size, window, stride, dilation)
-                x, w, g = ((rng.integers(-4, 5, shape) * np.array(1 / 2 if dtype != "i4" else 1)).astype(dtype)  # exact sums
+                half = 1 if dtype == "i4" else 0.5
+                x, w, g = ((rng.integers(-4, 5, shape) * half).astype(dtype)  # whose sums of products are exact
                            for shape in ((n, c, *size), (o, c // groups, *window), (n, o, *out)))
                 operands, own = pick(x, w, g)
                 yield operands, dict(own, stride=stride, dilation=dilation, groups=groups)
@@ -405,7 +407,8 @@ conv: Op = register(Op(
     "conv", _conv_infer, _conv_reference,
     Multilinear((lambda g, v: conv_input(g, v.operands[1], **_size(v.operands[0]), **_steps(v)),
                  lambda g, v: conv_filter(v.operands[0], g, **_window(v.operands[1]), **_steps(v)))),
-    Decompose(_each_sample(_plain_conv, _each_conv)), frozenset({"contraction"}), _samples(lambda x, w, g: ((x, w), {})),
+    Decompose(_each_sample(_plain_conv, _each_conv)), frozenset({"contraction"}),
+    _samples(lambda x, w, g: ((x, w), {})),
     "For each sample and filter w, the sum of products with every window of x.",
     Facts(kinds="iufc", lower_batched=_lower_batched(_plain_conv, _each_conv), batch=_batch(_plain_conv, merge=True),
           fits=lambda v: fits(v, v.operands[0].shape[2:], v.operands[1].shape[2:])),
@@ -431,7 +434,8 @@ conv_filter: Op = register(Op(
     Decompose(_one_by_one), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((x, g), {"window": w.shape[2:]})),
     "The transpose of `conv` by its second operand, which has the sizes `window`: x with a cotangent of the result.",
-    Facts(kinds="iufc", lower_batched=_lower_batched(_plain_filter, _each_filter), batch=_batch(_plain_filter, merge=False)),
+    Facts(kinds="iufc", lower_batched=_lower_batched(_plain_filter, _each_filter),
+          batch=_batch(_plain_filter, merge=False)),
     defaults=STEPS,
 ))  # fmt: skip
 

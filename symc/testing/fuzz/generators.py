@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from symc.ir.attrs import Attrs
 from symc.ir.function import Function
-from symc.ir.op import Op, all_ops, lookup, splat
+from symc.ir.op import lookup, splat
 from symc.ir.ops.kernel import results_of
 from symc.ir.record import replace as replace_fields
 from symc.ir.text import splat_of
@@ -20,18 +19,11 @@ from symc.ir.value import Region, Value, fresh_input, make
 from symc.opt.engine.rule import Rule, all_rules, lookup_rule
 from symc.testing.fuzz.grower import MISTAKES, Grower
 from symc.testing.fuzz.programs import STYLES, Program, closed, data_for, generator
+from symc.testing.fuzz.sampled import sampled_ops, samples_of
 from symc.testing.fuzz.straight import random_function
 
 #: Families whose left sides users do not write, and whose rules make other things than the same numbers.
 NOT_AIMED = frozenset({"decompose", "debug", "remat"})
-#: Ops that wait for someone, print, or have bodies: other generators make those that can be made.
-STRUCTURE = frozenset({
-    "constant", "input", "param", "get", "fused", "generate", "fold", "load", "store", "store_running", "insert",
-    "packed_concat", "store_packed", "insert_place", "bisect", "loop", "pack", "scan", "while", "cond", "checkpoint",
-    "root", "call", "breakpoint", "print", "assert", "bounded", "after", "again", "below", "gemm", "cached",
-})  # fmt: skip
-#: The most samples of an op that are tried, and the most elements of one.
-MOST_SAMPLES, MOST_ELEMENTS = 400, 400
 
 
 @generator("straight")
@@ -74,28 +66,13 @@ def with_state(f: Function, rng: np.random.Generator) -> Function:
 # --- samples of ops ---------------------------------------------------------------------------------------------------
 
 
-@functools.cache
-def sampled_ops() -> tuple[str, ...]:
-    """The ops that state samples of legal operands."""
-    return tuple(op.name for op in all_ops() if op.samples is not None and op.name not in STRUCTURE
-                 and "checks" not in op.traits and op.facts.custom is None)
-
-
-@functools.cache
-def _samples(op: Op) -> list[tuple[list[np.ndarray], dict[str, Any]]]:
-    assert op.samples is not None
-    found = [([np.asarray(a) for a in arrays], attrs) for arrays, attrs in op.samples()]
-    small = [s for s in found if sum(a.size for a in s[0]) <= MOST_ELEMENTS and "regions" not in s[1]] or found[:1]
-    return small[:: max(1, len(small) // MOST_SAMPLES)]
-
-
 @generator("ops")
 def ops(seed: int, aim: str = "") -> Program:
     """One op on operands that its record names as legal, each behind something that changes nothing; then others."""
     rng = np.random.default_rng(seed)
     names = sampled_ops()
     op = lookup(aim if aim in names else str(rng.choice(names)))
-    known = _samples(op)
+    known = samples_of(op)
     arrays, attrs = known[int(rng.integers(len(known)))]
     leaves = [fresh_input(TensorType(a.dtype, a.shape)) for a in arrays]
     grower = Grower(rng, tuple(dict.fromkeys([*_names(arrays), "bool"])))

@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from symc.errors import InternalError, SymcError
+from symc.ir.attrs import Attrs
 from symc.ir.dim import Size, size_name
-from symc.ir.op import Op, all_ops, lookup, splat
+from symc.ir.op import lookup, make, splat
+from symc.ir.ops.kernel import results_of
+from symc.ir.ops.leaf import array
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value, fresh_input
+from symc.testing.fuzz.sampled import elementwise_ops, library_ops, pick_sample
 
 N: Size = size_name("n")
 SHAPES: tuple[tuple[Size, ...], ...] = ((N, 3), (3,), (N,), (3, 3), (), (3, N), (2, 3, 3))
@@ -31,12 +35,6 @@ def refusals() -> Iterator[None]:
         raise
     except MISTAKES:
         pass
-
-
-def elementwise_ops() -> list[Op]:
-    """Every elementwise op that any numbers can be given to."""
-    return [op for op in all_ops() if "elementwise" in op.traits and not op.facts.wild and op.name != "cast"
-            and op.facts.custom is None]
 
 
 class Grower:
@@ -74,7 +72,8 @@ class Grower:
     def forms(self) -> list[Callable[[], Value]]:
         e, m = self.elementwise, self.movement
         return [e, e, e, e, self.cast, self.compare, self.where, self.reduce, self.reduce, m, m, m, self.product,
-                self.running, self.gather, self.scatter, self.concat, self.window, self.order, self.stable]
+                self.running, self.gather, self.scatter, self.concat, self.window, self.order, self.stable,
+                self.library, self.library]
 
     # -- operands
 
@@ -242,6 +241,27 @@ class Grower:
         start = [self.index((), 4), self.index((), 3)]
         part = lookup("dynamic_slice")(x, *start, size=(2, 3))
         return part if self.rng.random() < 0.5 else lookup("dynamic_update_slice")(self.like(x.type), part, *start)
+
+    def library(self) -> Value:
+        """An op that few numbers can be given to, on a sample of its own times a computed number near 1."""
+        special = self.rng.random() < 0.3
+        names = [n for n in library_ops() if ("elementwise" in lookup(n).traits) == special]
+        op = lookup(names[int(self.rng.integers(len(names)))])
+        arrays, attrs = pick_sample(op, self.rng)
+        y = self.pick()
+        y = lookup("cast")(lookup("real")(y) if y.dtype.kind == "c" else y, dtype=DTYPES["f64"])
+        near = lookup("tanh")(lookup("sum")(y, axes=tuple(range(y.ndim)))) * 0.02
+        near = lookup("where")(lookup("isfinite")(near), near, splat(0, near.type)) + 1.0
+        operands = []
+        for a in arrays:
+            x = array(a)
+            if a.dtype.kind in "fc" and a.size:
+                factor = lookup("cast")(near, dtype=a.dtype) if a.dtype != near.dtype else near
+                x = x * (lookup("broadcast")(factor, axes=(), shape=a.shape) if a.shape else factor)
+            operands.append(x)
+        made = results_of(make(op, operands, Attrs(attrs)))
+        self.pool += made[1:]
+        return made[0]
 
     def order(self) -> Value:
         x = self.pick(lambda v: v.ndim > 0 and v.dtype.kind in "biuf")
