@@ -29,11 +29,22 @@ from symc.tensors.tensor import Tensor
 #: Always symbolic, since they are made to be written to; and those that are if they are given symbolic values.
 MADE = ("zeros", "ones", "empty", "full", "eye", "identity")
 MADE_OF = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "arange", "linspace")
+OF_FFT = ("fftfreq", "rfftfreq")
 _NUMPY = {name: getattr(np, name) for name in (*MADE, *MADE_OF)}
+_NUMPY_FFT = {name: getattr(np.fft, name) for name in OF_FFT}
 _LIBRARIES = tuple(os.path.join(os.path.dirname(os.path.dirname(np.__file__)), n, "") for n in ("numpy", "scipy"))
 _ALIKE = {"asanyarray": "asarray", "asfortranarray": "ascontiguousarray"}
 _lock = new_lock()
 _traces = 0
+
+
+class Table(np.ndarray):
+    """An array of numbers that a traced function made: a symbolic index makes it a symbolic value."""
+
+    def __getitem__(self, index: Any) -> Any:
+        if _is_symbolic(index if isinstance(index, tuple) else (index,)):
+            return API["getitem"](API["asarray"](self.view(np.ndarray)), index)
+        return super().__getitem__(index)
 
 
 def _asked(name: str) -> Callable[..., Any]:
@@ -47,7 +58,8 @@ def _asked(name: str) -> Callable[..., Any]:
         if not _is_users(frame.f_code.co_filename) or _called(frame.f_code).get(frame.f_lasti) != name:
             return numpys(*args, **kwargs)  # NumPy's own code, or what is written in C and has no frame, as a property
         if name in MADE_OF and not _is_symbolic((*args, *kwargs.values())):
-            return numpys(*args, **kwargs)
+            made = numpys(*args, **kwargs)
+            return made.view(Table) if type(made) is np.ndarray and made.dtype.kind in "biufc" else made
         try:
             return API[_ALIKE.get(name, name)](*args, **kwargs)
         except DTypeError:
@@ -89,7 +101,67 @@ def _called(code: CodeType) -> dict[int, str]:
     return out
 
 
+def _of_sizes(name: str) -> Callable[..., Any]:
+    """A function of ``np.fft`` that takes numbers alone."""
+    numpys = _NUMPY_FFT[name]
+
+    @functools.wraps(numpys)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return (API[f"fft.{name}"] if _is_symbolic((*args, *kwargs.values())) else numpys)(*args, **kwargs)
+
+    return call
+
+
+# --- what is made by an index -----------------------------------------------------------------------------------------
+
+
+class _Indexed:
+    """``np.r_`` and its kin, for symbolic values and sizes."""
+
+    def __init__(self, numpys: Any, made: Callable[[tuple[Any, ...]], Any]):
+        self.numpys, self.made = numpys, made
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.numpys, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        keys = key if isinstance(key, tuple) else (key,)
+        ends = [x for k in keys for x in ((k.start, k.stop, k.step) if isinstance(k, slice) else (k,))]
+        if active() is None or not _is_symbolic(ends) or any(isinstance(k, str) for k in keys):
+            return self.numpys[key]
+        return self.made(keys)
+
+
+def _vector(k: Any) -> Any:
+    """A part: a range, so many points of one, or what it is."""
+    if not isinstance(k, slice):
+        return API["atleast_1d"](k)
+    start, step = 0 if k.start is None else k.start, 1 if k.step is None else k.step
+    if isinstance(step, complex):
+        return API["linspace"](start, k.stop, int(abs(step)))
+    return API["arange"](start, k.stop, step)
+
+
+def _columns(k: Any) -> Any:
+    t = _vector(k)
+    return API["expand_dims"](t, 1) if t.ndim == 1 else t
+
+
+def _grid(keys: tuple[Any, ...], sparse: bool) -> Any:
+    return API["meshgrid"](*map(_vector, keys), indexing="ij", sparse=sparse)
+
+
 _SYMBOLIC = {name: _asked(name) for name in _NUMPY}
+_SYMBOLIC_FFT = {name: _of_sizes(name) for name in _NUMPY_FFT}
+_INDEXED: dict[str, Callable[[tuple[Any, ...]], Any]] = {
+    "r_": lambda keys: API["concatenate"]([_vector(k) for k in keys]),
+    "c_": lambda keys: API["concatenate"]([_columns(k) for k in keys], -1),
+    "mgrid": lambda keys: API["stack"](_grid(keys, False)) if len(keys) > 1 else _vector(keys[0]),
+    "ogrid": lambda keys: tuple(_grid(keys, True)) if len(keys) > 1 else _vector(keys[0]),
+}
+for _name, _made in _INDEXED.items():
+    _NUMPY[_name] = getattr(np, _name)
+    _SYMBOLIC[_name] = _Indexed(_NUMPY[_name], _made)
 
 
 @contextmanager
@@ -100,6 +172,7 @@ def symbolic_arrays() -> Iterator[None]:
         _traces += 1
         if _traces == 1:
             vars(np).update(_SYMBOLIC)
+            vars(np.fft).update(_SYMBOLIC_FFT)
     try:
         yield
     finally:
@@ -107,3 +180,4 @@ def symbolic_arrays() -> Iterator[None]:
             _traces -= 1
             if not _traces:
                 vars(np).update(_NUMPY)
+                vars(np.fft).update(_NUMPY_FFT)

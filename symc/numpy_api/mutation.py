@@ -120,6 +120,17 @@ def _put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     write(a, API["reshape"](flat, a.shape).value)
 
 
+def _place(arr: Any, mask: Any, vals: Any) -> None:
+    """``np.place``: one value after the other, and again from the first, where the mask holds."""
+    _only_tensor(arr, "place")
+    check_writable(arr)
+    new = API["ravel"](as_tensor(vals))
+    flat = API["ravel"](API["astype"](mask, np.bool_))
+    which = API["remainder"](API["cumsum"](API["astype"](flat, np.int64)) - 1, new.shape[0])
+    chosen = API["reshape"](API["take"](API["astype"](new, arr.dtype), which), arr.shape)
+    write(arr, API["where"](API["reshape"](flat, arr.shape), chosen, arr).value)
+
+
 def _only_tensor(t: Any, name: str) -> None:
     if not isinstance(t, Tensor):
         raise SymbolicValueError(
@@ -129,6 +140,7 @@ def _only_tensor(t: Any, name: str) -> None:
 
 _FUNCTIONS: dict[Any, Callable[..., None]] = {
     np.copyto: _copyto, np.putmask: _putmask, np.fill_diagonal: _fill_diagonal, np.put: _put,
+    np.place: _place,
 }  # fmt: skip
 DISPATCH.update({function: _writing(call) for function, call in _FUNCTIONS.items()})
 

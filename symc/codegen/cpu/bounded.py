@@ -68,9 +68,12 @@ def nested(name: str, terms: Sequence[str]) -> str:
 def bounds_of(v: Value, fold: Value) -> Bounds | None:
     """The bounds of a fold in a `generate`, if a mask says from which column to which."""
     extents = [(0, n) for n in (*v.attrs["shape"], *fold.attrs["shape"])]
+    kinds = fold.attrs["kinds"]
+    if len(kinds) != 1:
+        return None
     whole = part(_flat(v, fold), extents)
-    (element,), kinds = whole.results, fold.attrs["kinds"]
-    if element.op.name != "where" or len(kinds) != 1 or not _is_identity(element.operands[2], kinds[0]):
+    (element,) = whole.results
+    if element.op.name != "where" or not _is_identity(element.operands[2], kinds[0]):
         return None
     if any("checks" in u.op.traits for u in whole.values):
         return None
