@@ -178,8 +178,10 @@ def linspace(
         k = Tensor(iota((n,), 0, _part_dtype(real)))
         k = API["reshape"](k, (user_size(n),) + (1,) * step.ndim)
         out = API["add"](API["multiply"](k, step), a)
-        if endpoint and isinstance(n, int):  # the last number is exactly the end
-            last = API["equal"](API["reshape"](Tensor(iota((n,), 0)), (n,) + (1,) * step.ndim), n - 1)
+        if endpoint:  # the last number is exactly the end; one number alone is the start
+            place = API["reshape"](Tensor(iota((n,), 0)), (user_size(n),) + (1,) * step.ndim)
+            last = API["equal"](place, user_size(n - 1))
+            last = last if isinstance(n, int) else API["logical_and"](last, API["greater"](place, 0))
             out = API["where"](last, b, out)
     if dtype is not None:
         target = as_dtype(dtype)
@@ -206,8 +208,9 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     out = API["multiply"](API["exp"](logs), sign)
     k = API["reshape"](API["arange"](out.shape[0]), (-1,) + (1,) * (out.ndim - 1))
     out = API["where"](API["equal"](k, 0), a, out)  # the ends are exact
-    last = endpoint and not (isinstance(num, int) and num == 1)
-    out = API["where"](API["equal"](k, as_tensor(num) - 1), b, out) if last else out
+    if endpoint and not (isinstance(num, int) and num == 1):
+        last = API["logical_and"](API["equal"](k, as_tensor(num) - 1), API["greater"](k, 0))
+        out = API["where"](last, b, out)
     out = out if dtype is None else API["astype"](out, dtype)
     return API["moveaxis"](out, 0, normal_axis(axis, out.ndim, "geomspace")) if axis != 0 else out
 

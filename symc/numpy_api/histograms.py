@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,8 +35,6 @@ def _ends(t: Tensor, limits: Any, name: str) -> tuple[Any, Any]:
 
 def _count(bins: Any, name: str) -> Any:
     """The number of bins, or None where edges are given."""
-    if isinstance(bins, str):
-        raise InputError(f"{name}: bins={bins!r} is a number that depends on data", help="give a number, or edges")
     if API["ndim"](bins):
         return None
     count = as_size(bins, f"{name}: the number of bins")
@@ -45,8 +43,59 @@ def _count(bins: Any, name: str) -> Any:
     return count
 
 
-def _edges(t: Tensor, bins: Any, limits: Any, name: str, whole: bool = False) -> tuple[Tensor, Tensor]:
-    """The edges of the bins, and 0, or an error in the call where they are not finite. ``whole``: integers stay."""
+def _doane(x: Tensor, n: Any, extent: Any) -> Any:
+    deviation = API["subtract"](x, API["mean"](x))
+    sigma = API["std"](x)
+    skew = API["abs"](API["mean"]((deviation / API["where"](sigma > 0, sigma, 1.0)) ** 3))
+    error = API["sqrt"](6.0 * (n - 2) / ((n + 1.0) * (n + 3)))
+    error = API["where"](n > 2, error, 1.0)
+    width = extent / (1.0 + API["log2"](n) + API["log2"](1.0 + skew / error))
+    return API["where"](API["logical_and"](sigma > 0, n > 2), width, 0.0)
+
+
+def _fd(x: Tensor, n: Any) -> Any:
+    high, low = API["percentile"](x, [75, 25])
+    return 2.0 * (high - low) * n ** (-1.0 / 3.0)
+
+
+def _auto(x: Tensor, n: Any, extent: Any) -> Any:
+    return API["minimum"](API["maximum"](_fd(x, n), RULES["sqrt"](x, n, extent) / 2), RULES["sturges"](x, n, extent))
+
+
+#: The widths of bins by the rules of NumPy: of the values, their number, and how far they extend.
+RULES: dict[str, Callable[[Tensor, Any, Any], Any]] = {
+    "sqrt": lambda x, n, extent: extent / API["sqrt"](n),
+    "sturges": lambda x, n, extent: extent / (API["log2"](n) + 1.0),
+    "rice": lambda x, n, extent: extent / (2.0 * n ** (1.0 / 3)),
+    "scott": lambda x, n, extent: (24.0 * np.pi**0.5 / n) ** (1.0 / 3.0) * API["std"](x),
+    "fd": lambda x, n, extent: _fd(x, n), "doane": _doane, "auto": _auto,
+}  # fmt: skip
+
+
+def _by_rule(t: Tensor, rule: str, limits: Any, weights: Any, name: str) -> Tensor:
+    """The number of bins by a rule: a size that is data."""
+    if rule not in RULES:
+        raise InputError(f"{name}: bins={rule!r} is no rule that is known", help=f"one of {', '.join(RULES)}")
+    if weights is not None:
+        raise InputError(f"{name}: rules for the number of bins take no weights", help="give a number of bins")
+    low, high = _ends(t, limits, name)
+    if limits is not None:
+        t = API["getitem"](t, API["logical_and"](t >= low, t <= high))
+    if known_equal(t.value.type.size, 0) is True:
+        return as_tensor(1)
+    n = API["astype"](t.shape[0], np.float64)
+    wide = API["astype"](t, np.float64) if t.dtype.kind in "iu" else t
+    width = RULES[rule](t, n, API["astype"](API["max"](wide) - API["min"](wide), np.float64))
+    width = API["maximum"](width, 1) if t.dtype.kind in "iu" else width
+    length = API["subtract"](API["astype"](high, np.float64), API["astype"](low, np.float64))
+    count = API["ceil"](length / API["where"](width > 0, width, 1.0))
+    return API["astype"](API["where"](width > 0, count, 1.0), np.int64)
+
+
+def _edges(t: Tensor, bins: Any, limits: Any, name: str, weights: Any = None) -> tuple[Tensor, Tensor]:
+    """The edges of the bins, and 0, or an error in the call where they are not finite."""
+    if isinstance(bins, str):
+        bins = _by_rule(API["ravel"](t), bins, limits, weights, name)
     count = _count(bins, name)
     if count is None:
         edges = as_tensor(bins)
@@ -87,11 +136,12 @@ def _numbers(a: Any) -> Tensor:
 
 @public(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Tensor:
-    """The edges of the bins of ``histogram``; not by rules such as "auto", whose number of bins is data."""
+    """The edges of the bins of ``histogram``, also by rules such as "auto", whose number of bins is data."""
     t = _numbers(a)
     _weights_of(weights, t, "histogram_bin_edges")
-    edges, fine = _edges(t, bins, range, "histogram_bin_edges")
-    return API["add"](edges, API["astype"](fine, edges.dtype)) if _count(bins, "") is not None else edges
+    edges, fine = _edges(t, bins, range, "histogram_bin_edges", weights)
+    return edges if not isinstance(bins, str) and API["ndim"](bins) else (
+        API["add"](edges, API["astype"](fine, edges.dtype)))
 
 
 @public(np.histogram)
@@ -99,12 +149,12 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None,
               weights: Any = None) -> tuple[Tensor, Tensor]:
     """(counts, edges): how many elements lie in each of so many bins, or between edges; the sum of their weights.
 
-    ``density``: divided by the widths of the bins, and by the sum. Rules such as "auto" are not available.
+    ``density``: divided by the widths of the bins, and by the sum. ``bins``: a rule such as "auto", too.
     """
     t = _numbers(a)
     w = _weights_of(weights, t, "histogram")
     t = API["ravel"](t)
-    edges, fine = _edges(t, bins, range, "histogram")
+    edges, fine = _edges(t, bins, range, "histogram", weights)
     number = edges.shape[0]
     ones = API["ones"](t.shape, np.int64) if w is None else w
     counts = API["zeros"](number + 1, ones.dtype).at[API["add"](_places(t, edges), fine)].add(ones)

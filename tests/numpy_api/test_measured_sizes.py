@@ -414,3 +414,46 @@ def test_inputs_that_are_found():
     for _ in range(2):
         np.testing.assert_array_equal(sc.compile(y)(a), a[[0, 2]])
         np.testing.assert_array_equal(sc.compile(y, givens={x: z - 2})(z=a), a[[2]] - 2)
+
+
+SPACES = {
+    "linspace": lambda xp, n: xp.linspace(1 / 3, 7.1, n), "falling": lambda xp, n: xp.linspace(5.3, 0.1, n),
+    "integers": lambda xp, n: xp.linspace(0, 10, n, dtype="int64"), "open": lambda xp, n: xp.linspace(0, 1.1, n, False),
+    "geomspace": lambda xp, n: xp.geomspace(0.3, 77.7, n), "logspace": lambda xp, n: xp.logspace(0.3, 1.7, n),
+}
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_ends_of_so_many_points_are_those_of_numpy(name):
+    n = sc.input("n", "int64", ())
+    f = sc.compile(SPACES[name](sc, n), [n], mode="reference")
+    for count in (0, 1, 2, 3, 7, 49, 50, 63):
+        got, want = f(count), SPACES[name](np, count)
+        np.testing.assert_allclose(got, want, rtol=1e-14)
+        np.testing.assert_array_equal(got[:1], want[:1])
+        np.testing.assert_array_equal(got[-1:], want[-1:])
+
+
+VALUES = {
+    "normal": np.random.default_rng(0).normal(size=300), "integers": np.arange(50) % 9, "equal": np.ones(5),
+    "one": np.array([3.0]), "matrix": np.random.default_rng(1).exponential(size=(7, 9)), "two": np.array([1.0, 2.0]),
+    "bytes": (np.arange(90) * 37 % 250).astype("u1"), "single": np.random.default_rng(2).normal(size=120).astype("f4"),
+}
+
+
+@pytest.mark.parametrize("rule", ["auto", "fd", "doane", "scott", "rice", "sturges", "sqrt"])
+def test_rules_for_the_number_of_bins_are_those_of_numpy(rule):
+    f = sc.jit(lambda x: np.histogram(x, bins=rule), mode="reference")
+    edges = sc.jit(lambda x: np.histogram_bin_edges(x, rule, (0.2, 1.5)), mode="reference")
+    for x in VALUES.values():
+        counts, at = np.histogram(x, bins=rule)
+        np.testing.assert_array_equal(f(x)[0], counts)
+        np.testing.assert_allclose(f(x)[1], at, rtol=1e-6 if x.dtype == "f4" else 1e-13)
+    for name in ("normal", "matrix"):
+        np.testing.assert_allclose(edges(VALUES[name]), np.histogram_bin_edges(VALUES[name], rule, (0.2, 1.5)))
+
+
+def test_rules_that_are_not_known_are_refused():
+    for bins, weights, why in (("stone", None, "no rule"), ("auto", VALUES["normal"], "no weights")):
+        with pytest.raises(sc.errors.InputError, match=why):
+            sc.jit(lambda x, bins=bins, weights=weights: np.histogram(x, bins, weights=weights))(VALUES["normal"])

@@ -260,7 +260,8 @@ def test_only_lines_of_the_traced_function_get_symbolic_arrays():
 
     same(trace(f, np.ones(3)), np.ones(3) + np.random.default_rng(0).normal(size=3))
     assert seen.pop("state") == np.random.default_rng(0).bit_generator.state["state"]["state"]
-    assert seen == {"thread": np.ndarray, "random": np.ndarray, "own": sc.Tensor, "numbers": np.ndarray}
+    assert issubclass(seen.pop("numbers"), np.ndarray)  # which takes a symbolic index, and is NumPy's in all else
+    assert seen == {"thread": np.ndarray, "random": np.ndarray, "own": sc.Tensor}
     assert type(np.zeros(2)) is np.ndarray and np.zeros.__module__ == "numpy"
 
 

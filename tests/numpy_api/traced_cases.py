@@ -419,3 +419,30 @@ def reflected(a):
         r[k:] -= 2 * np.outer(v, v @ r[k:])
         q[k:] -= 2 * np.outer(v, v @ q[k:])
     return q, r
+
+
+@case(vector, smooth=False, sizes=(5, 8))
+def peaks(x):
+    i = np.arange(1, len(x) - 1)
+    return i[(x[i] > x[i - 1]) & (x[i] > x[i + 1])], np.array([5.0, 6.0, 7.0])[np.argsort(x[:3])]
+
+
+@case(matrix)
+def blurred_by_frequencies(image):
+    h, w = image.shape
+    fy, fx = np.fft.fftfreq(h)[:, None], np.fft.rfftfreq(w)[None]
+    return np.fft.irfft2(np.fft.rfft2(image) * np.exp(-20 * (fx**2 + fy**2)), s=image.shape)
+
+
+@case(matrix)
+def joined_by_indices(m):
+    i, j = np.mgrid[0 : m.shape[0], 0 : m.shape[1]]
+    a, b = np.ogrid[0 : m.shape[0], 0 : 1 : 3j]
+    return np.r_[m[:, 0], 2.5, m[0]], np.c_[m[:, 0], m, m[:, 1]], i - j * m, a + b
+
+
+@case(matrix, smooth=False)
+def placed(m):
+    z = m.copy()
+    np.place(z, z > 0, [1.0, 2.0, 3.0])
+    return z
