@@ -7,7 +7,7 @@ entries first. The colours in use around a row are the bits of an integer, so th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,42 @@ def column_colors(pattern: Pattern) -> np.ndarray:
     return _best(_columns, by_column, by_column.shape[0], least)
 
 
+class TwoWays(NamedTuple):
+    """Colours of columns and of rows, -1 for those of neither use, and which entries (in the order of rows) are told
+    apart among those of their row's colour; the others among those of their column's."""
+
+    columns: np.ndarray
+    rows: np.ndarray
+    across: np.ndarray
+
+    @property
+    def number(self) -> int:
+        return int(self.columns.max(initial=-1) + self.rows.max(initial=-1)) + 2
+
+
+def two_way_colors(pattern: Pattern, fewest: int) -> TwoWays | None:
+    """Colours for both directions, fewer than ``fewest`` in all: those of few dense rows, and of the columns of the
+    rest; or of few dense columns, and of the rows of the rest (as of arrows; Coleman and Verma 1998)."""
+    found = None
+    for turned in (False, True):
+        p = pattern.T.tocsr() if turned else pattern.tocsr()
+        degrees = np.diff(p.indptr)
+        order = np.argsort(-degrees, kind="stable")
+        bound = np.arange(len(order) + 1) + np.append(degrees[order], 0)  # so many dense ones, and one row of the rest
+        k = int(np.argmin(bound))
+        if not k or bound[k] >= fewest:
+            continue
+        dense = np.isin(np.arange(len(order)), order[:k])
+        own = np.full(len(order), -1)
+        own[dense] = column_colors(p[dense].T)
+        rest = column_colors(p[~dense])
+        i, j = entries(pattern)
+        ways = TwoWays(own, rest, ~dense[j]) if turned else TwoWays(rest, own, dense[i])
+        if ways.number < fewest:
+            found, fewest = ways, ways.number
+    return found
+
+
 def star_colors(pattern: Pattern) -> np.ndarray:
     """A colour for each column of a symmetric pattern: of two that share an entry, one has a colour that nothing else
     in the other's row has (Powell and Toint 1979, Coleman and Moré 1984).
@@ -29,6 +65,11 @@ def star_colors(pattern: Pattern) -> np.ndarray:
     entry of i and j is alone among the columns of the smaller of their colours, in the row of the greater.
     """
     return _best(_star, pattern.tocsc(), pattern.shape[0], 1)
+
+
+def entries(pattern: Pattern) -> tuple[np.ndarray, np.ndarray]:
+    """Row and column of each entry, in the order of rows."""
+    return np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr)), pattern.indices
 
 
 def _best(color: Any, pattern: Any, rows: int, least: int) -> np.ndarray:

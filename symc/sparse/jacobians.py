@@ -18,11 +18,11 @@ from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq
 from symc.ir.ops.index import gather
 from symc.ir.ops.leaf import iota
-from symc.ir.ops.shape import broadcast, ensure_shape, reshape
+from symc.ir.ops.shape import broadcast, concat, ensure_shape, reshape
 from symc.ir.traverse import Substitution, postorder
 from symc.ir.types import substitute_type
 from symc.ir.value import Value, fresh_input
-from symc.sparse.coloring import column_colors, star_colors
+from symc.sparse.coloring import TwoWays, column_colors, entries, star_colors, two_way_colors
 from symc.sparse.formats import CSR
 from symc.sparse.structure import Patterns, count, empty, every, unknown_size
 from symc.sparse.value import extent_of
@@ -42,7 +42,7 @@ def jacobian(y: Any, wrt: Any, mode: str = "auto", *, disconnected: str = "raise
     """The derivative of every element of ``y`` by every element of ``wrt`` as a CSR value of shape (y.size, w.size).
 
     Its pattern is found in the graph, whose sizes must be numbers. ``mode``: "fwd" costs a jvp for each colour of the
-    columns, "rev" a vjp for each colour of the rows; "auto" takes what is less. Nests are as in ``sc.jacobian``.
+    columns, "rev" a vjp for each colour of the rows; "auto" takes what is less, also some of both (as of arrows). Nests are as in ``sc.jacobian``.
     """
     if mode not in MODES:
         raise GradientError(f"sparse.jacobian: mode={mode!r} is no mode",
@@ -131,11 +131,24 @@ def _block(y: Value, w: Value, wrt: Sequence[Value], mode: str) -> CSR | None:
     if one is None or pattern is None:
         return None
     colors, across = _chosen(pattern, mode)
+    ways = two_way_colors(pattern, int(colors.max(initial=-1)) + 1) if mode == "auto" else None
+    if ways is not None:
+        return _csr(pattern, _both_ways(pattern, ways, (one, seed), _cotangent(y, w)))
     if across and mode == "auto":
         one, seed = _cotangent(y, w)
-    rows, columns = _places(pattern)
+    rows, columns = entries(pattern)
     here, there = (rows, columns) if across else (columns, rows)
     return _csr(pattern, _compressed(one, seed, colors, colors[here], there))
+
+
+def _both_ways(pattern: Pattern, ways: TwoWays, column: tuple[Value, Value], line: tuple[Value, Value]) -> Value:
+    """The numbers of entries, some of a tangent (with its seed), the others of a cotangent."""
+    rows, columns = entries(pattern)
+    down, across = ~ways.across, ways.across
+    parts = [_compressed(*column, ways.columns, ways.columns[columns[down]], rows[down]),
+             _compressed(*line, ways.rows, ways.rows[rows[across]], columns[across])]
+    order = np.argsort(np.concatenate([np.flatnonzero(down), np.flatnonzero(across)]))
+    return gather(concat(*parts, axis=0), _constant(order), axes=(0,))
 
 
 def _filled(y: Value, wrt: Sequence[Value], blocks: Sequence[CSR | None]) -> list[CSR]:
@@ -171,7 +184,7 @@ def _symmetric(g: Value, w: Value, wrt: Sequence[Value]) -> CSR | None:
         return None
     pattern = (pattern + pattern.T).tocsr()
     colors = star_colors(pattern)
-    rows, columns = _places(pattern)
+    rows, columns = entries(pattern)
     first, second = colors[rows], colors[columns]
     return _csr(pattern, _compressed(column, seed, colors, np.minimum(first, second),
                                      np.where(first < second, columns, rows)))
@@ -219,11 +232,6 @@ def _numbered(one: Value, seed: Value) -> tuple[Value, Value]:
               for v in values if v.op.name == "input"}
     (new,) = Substitution(sizes).values([one], leaves)
     return new, leaves[seed]
-
-
-def _places(pattern: Pattern) -> tuple[np.ndarray, np.ndarray]:
-    """Row and column of each entry, in the order of rows."""
-    return np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr)), pattern.indices
 
 
 def _constant(numbers: np.ndarray) -> Value:

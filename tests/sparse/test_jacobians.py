@@ -12,7 +12,7 @@ from symc.ir.op import Op
 from symc.ir.traverse import postorder
 from symc.ir.types import DTYPES
 from symc.ir.value import make
-from symc.sparse.coloring import column_colors, star_colors
+from symc.sparse.coloring import column_colors, entries, star_colors, two_way_colors
 from symc.tensors.convert import as_tensor
 from symc.testing.fuzz import random_arrays, random_function
 from symc.testing.fuzz.patterns import entries_lost, lost
@@ -108,6 +108,8 @@ EXACT = {
     "a checkpoint": (lambda: sc.checkpoint(lambda v: v[1:] * v[:-1])(X), X, np.eye(N)[1:] + np.eye(N)[:-1]),
     "systems in a batch": (lambda: sc.linalg.solve(sc.exp(M)[:, :2, None] * np.eye(2) + 1, M[:, 1:, None]), M,
                            np.kron(np.eye(2), np.ones((2, 3)))),
+    "an arrow": (lambda: sc.concatenate([sc.reshape(sc.sum(X**2), 1), X[1:] * X[0] + X[1:] ** 3]), X,
+                 np.eye(N) + np.eye(N)[0] + np.eye(N)[:, :1]),
     "a convolution": (lambda: sc.convolve(X, np.array([1.0, 2.0]), "valid"), X, np.eye(N)[1:] + np.eye(N)[:-1]),
 }
 
@@ -176,6 +178,29 @@ def test_colors_tell_entries_apart(seed):
     for i, j in zip(*np.nonzero(dense), strict=True):
         low, high = (i, j) if colors[i] < colors[j] else (j, i)
         assert np.sum(dense[high] & (colors == colors[low])) == 1
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_arrows_take_a_few_colors_of_both_ways(turned):
+    p = np.eye(30, dtype=bool)
+    p[:2] = p[:, 0] = True
+    p = sp.csr_array(p.T if turned else p)
+    assert two_way_colors(p, 30).number == 4
+    assert two_way_colors(p, 4) is None
+    assert two_way_colors(bands(20, 1), 3) is None
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_colors_of_both_ways_tell_entries_apart(seed):
+    rng = np.random.default_rng(seed)
+    p = rng.random((rng.integers(2, 30), rng.integers(2, 30))) < 0.1
+    p[rng.integers(len(p))], p[:, rng.integers(p.shape[1])] = True, True
+    p = sp.csr_array(p)
+    ways = two_way_colors(p, 99)
+    dense = p.toarray()
+    for i, j, across in zip(*entries(p), ways.across, strict=True):
+        line, colors, at = (dense[:, j], ways.rows, i) if across else (dense[i], ways.columns, j)
+        assert colors[at] >= 0 and np.sum(line & (colors == colors[at])) == 1
 
 
 def test_direction_is_that_of_fewer_colors():
