@@ -52,7 +52,7 @@ def convolutions(provenance: Provenance, f: Function) -> Function:
 
 
 def _convolutions(provenance: Provenance, f: Function) -> Function:
-    found = {v: ways for v in f.values() if v.op in _FORMS and (ways := _ways(v)) is not None}
+    found = {v: ways for v in f.values() if _is_convolution(v) and (ways := _ways(v)) is not None}
     if not found:
         return f
     edit = Edit(f, provenance, "convolutions")
@@ -69,6 +69,10 @@ def _convolutions(provenance: Provenance, f: Function) -> Function:
                 edit.note_region(r, {u: lines for u in postorder(r.results) if u.operands and lines})
         edit.record(v, new, [lines])
     return edit.finish()
+
+
+def _is_convolution(v: Value) -> bool:
+    return "contraction" in v.op.traits and "dilation" in v.attrs
 
 
 def _chosen(v: Value, ways: Sequence[Way]) -> Value:
@@ -174,6 +178,3 @@ def _spectrum(x: Value, lengths: Sequence[Size]) -> Value:
         out = fft(out, axis=2 + k)
     assert out.dtype == complex_dtype(x.dtype)
     return out
-
-
-_FORMS = (conv, conv_input, conv_filter)

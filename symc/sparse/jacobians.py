@@ -42,7 +42,8 @@ def jacobian(y: Any, wrt: Any, mode: str = "auto", *, disconnected: str = "raise
     """The derivative of every element of ``y`` by every element of ``wrt`` as a CSR value of shape (y.size, w.size).
 
     Its pattern is found in the graph, whose sizes must be numbers. ``mode``: "fwd" costs a jvp for each colour of the
-    columns, "rev" a vjp for each colour of the rows; "auto" takes what is less, also some of both (as of arrows). Nests are as in ``sc.jacobian``.
+    columns, "rev" a vjp for each colour of the rows; "auto" takes what is less, also some of both (as of arrows).
+    Nests are as in ``sc.jacobian``.
     """
     if mode not in MODES:
         raise GradientError(f"sparse.jacobian: mode={mode!r} is no mode",

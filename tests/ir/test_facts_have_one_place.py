@@ -36,7 +36,7 @@ LEFT = {
     "opt/matmul/chain_factors.py": (1, "factors of a product"),
     "opt/matmul/pack_sums.py": (1, "terms of a sum"),
     "testing/fuzz/front.py": (2, "what random programs choose from"),
-    "testing/fuzz/generators.py": (1, "ops that wait for someone, print, or have bodies"),
+    "testing/fuzz/sampled.py": (1, "ops that wait for someone, print, or have bodies"),
     "testing/fuzz/grower.py": (5, "what random programs choose from"),
     "testing/fuzz/moved.py": (1, "what random programs choose from"),
     "testing/fuzz/straight.py": (2, "what random programs choose from"),
