@@ -30,7 +30,7 @@ from symc.tensors.tensor import Tensor
 MADE = ("zeros", "ones", "empty", "full", "eye", "identity")
 MADE_OF = ("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "arange", "linspace")
 OF_FFT = ("fftfreq", "rfftfreq")
-_NUMPY = {name: getattr(np, name) for name in (*MADE, *MADE_OF)}
+_NUMPY: dict[str, Any] = {name: getattr(np, name) for name in (*MADE, *MADE_OF)}
 _NUMPY_FFT = {name: getattr(np.fft, name) for name in OF_FFT}
 _LIBRARIES = tuple(os.path.join(os.path.dirname(os.path.dirname(np.__file__)), n, "") for n in ("numpy", "scipy"))
 _ALIKE = {"asanyarray": "asarray", "asfortranarray": "ascontiguousarray"}
@@ -151,7 +151,7 @@ def _grid(keys: tuple[Any, ...], sparse: bool) -> Any:
     return API["meshgrid"](*map(_vector, keys), indexing="ij", sparse=sparse)
 
 
-_SYMBOLIC = {name: _asked(name) for name in _NUMPY}
+_SYMBOLIC: dict[str, Any] = {name: _asked(name) for name in _NUMPY}
 _SYMBOLIC_FFT = {name: _of_sizes(name) for name in _NUMPY_FFT}
 _INDEXED: dict[str, Callable[[tuple[Any, ...]], Any]] = {
     "r_": lambda keys: API["concatenate"]([_vector(k) for k in keys]),

@@ -20,7 +20,7 @@ from symc.ir.dim import Size, floordiv, product
 from symc.ir.dtypes import computed, is_narrow
 from symc.ir.facts import Facts
 from symc.ir.op import Decompose, Multilinear, Op, register, splat
-from symc.ir.ops.arithmetic import add, mul
+from symc.ir.ops.arithmetic import add, conjugate, mul
 from symc.ir.ops.cast import cast
 from symc.ir.ops.control import scan
 from symc.ir.ops.elementwise import check_arity, check_kind
@@ -405,8 +405,8 @@ STEPS: dict[str, Any] = dict.fromkeys(("stride", "dilation"), lambda *types: (1,
 
 conv: Op = register(Op(
     "conv", _conv_infer, _conv_reference,
-    Multilinear((lambda g, v: conv_input(g, v.operands[1], **_size(v.operands[0]), **_steps(v)),
-                 lambda g, v: conv_filter(v.operands[0], g, **_window(v.operands[1]), **_steps(v)))),
+    Multilinear((lambda g, v: conv_input(g, conjugate(v.operands[1]), **_size(v.operands[0]), **_steps(v)),
+                 lambda g, v: conv_filter(conjugate(v.operands[0]), g, **_window(v.operands[1]), **_steps(v)))),
     Decompose(_each_sample(_plain_conv, _each_conv)), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((x, w), {})),
     "For each sample and filter w, the sum of products with every window of x.",
@@ -417,8 +417,8 @@ conv: Op = register(Op(
 
 conv_input: Op = register(Op(
     "conv_input", _input_infer, _input_reference,
-    Multilinear((lambda g, v: conv(g, v.operands[1], **_steps(v)),
-                 lambda g, v: conv_filter(g, v.operands[0], **_window(v.operands[1]), **_steps(v)))),
+    Multilinear((lambda g, v: conv(g, conjugate(v.operands[1]), **_steps(v)),
+                 lambda g, v: conv_filter(g, conjugate(v.operands[0]), **_window(v.operands[1]), **_steps(v)))),
     Decompose(_each_sample(_plain_input, _each_input)), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((g, w), {"size": x.shape[2:]})),
     "The transpose of `conv` by its first operand, which has sizes `size`: a transposed convolution.",
@@ -429,8 +429,8 @@ conv_input: Op = register(Op(
 
 conv_filter: Op = register(Op(
     "conv_filter", _filter_infer, _filter_reference,
-    Multilinear((lambda g, v: conv_input(v.operands[1], g, **_size(v.operands[0]), **_steps(v)),
-                 lambda g, v: conv(v.operands[0], g, **_steps(v)))),
+    Multilinear((lambda g, v: conv_input(conjugate(v.operands[1]), g, **_size(v.operands[0]), **_steps(v)),
+                 lambda g, v: conv(conjugate(v.operands[0]), g, **_steps(v)))),
     Decompose(_one_by_one), frozenset({"contraction"}),
     _samples(lambda x, w, g: ((x, g), {"window": w.shape[2:]})),
     "The transpose of `conv` by its second operand, which has the sizes `window`: x with a cotangent of the result.",
