@@ -110,12 +110,14 @@ def _normalize(value: Any) -> Any:
 class Attrs(Mapping[str, Any]):
     """An immutable mapping from names to values, sorted by name."""
 
-    __slots__ = ("_entries", "_hash", "_key")
+    __slots__ = ("_concrete", "_entries", "_hash", "_key")
+    _concrete: dict[str, Any] | None
 
     def __init__(self, entries: Mapping[str, Any] | None = None):
         self._entries: dict[str, Any] = {k: _normalize(v) for k, v in sorted((entries or {}).items())}
         self._key = tuple([(k, _identity(v)) for k, v in self._entries.items()])
         self._hash = hash(self._key)
+        self._concrete = None
 
     def __getitem__(self, name: str) -> Any:
         return self._entries[name]
@@ -149,12 +151,23 @@ class Attrs(Mapping[str, Any]):
         return {k: _map(v, fn) for k, v in self._entries.items()}
 
     def concrete(self, sizes: Mapping[str, int]) -> dict[str, Any]:
-        """Entries as a reference implementation wants them: sizes are numbers, constant data are arrays."""
+        """Entries as a reference implementation wants them: sizes are numbers, constant data are arrays. Found once
+        where no size is among them."""
+        if self._concrete is not None:
+            return dict(self._concrete)
+        sized = False
+
         def number(v: Any) -> Any:
+            nonlocal sized
             if isinstance(v, Dim):
+                sized = True
                 return evaluate(v, sizes)
             return v.data if isinstance(v, Array) else v
-        return self.map(number)
+
+        found = self.map(number)
+        if not sized:
+            self._concrete = dict(found)
+        return found
 
     def replaced(self, fn: Any) -> Attrs:
         """With ``fn`` applied to every entry, inside tuples too; itself if that changes none."""

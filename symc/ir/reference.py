@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -99,8 +100,8 @@ def run_free(roots: Sequence[Value], env: Mapping[Value, Any], *, check: bool = 
 class RegionCall:
     """A region as a function of arrays: what the reference of an op with regions is given.
 
-    ``types`` are dtype and shape of every result. The sequence of ops is found once, so that a loop's body does not
-    walk its graph in every step.
+    ``types`` are dtype and shape of every result. The sequence of ops is found once for a region, so that a loop's body
+    does not walk its graph in every step, nor a loop in a loop its own.
     """
 
     def __init__(self, region: Region, sizes: Mapping[str, int], check: bool = False,
@@ -108,7 +109,10 @@ class RegionCall:
         self._sizes, self._check, self._inside, self._within = sizes, check, inside, within
         self._hints = (inside or {}).get(region)
         self.types = [(r.type.dtype, concrete_shape(r.type.shape, sizes)) for r in region.results]
-        self._schedule = schedule(region_params(region), region.results)
+        found = _schedules.get(region)
+        if found is None:
+            found = _schedules[region] = schedule(region.leaves, region.results)
+        self._schedule = found
 
     def __call__(self, *arrays: Any) -> list[Any]:
         s = self._schedule
@@ -133,6 +137,10 @@ class Schedule:
 
     steps: list[tuple[Value, list[int], list[int]]]
     results: list[int]
+
+
+#: Those of regions, as long as the regions live.
+_schedules: weakref.WeakKeyDictionary[Region, Schedule] = weakref.WeakKeyDictionary()
 
 
 def schedule(leaves: Sequence[Value], roots: Sequence[Value]) -> Schedule:

@@ -89,7 +89,7 @@ def is_free_leaf(v: Value) -> bool:
 
 def region_params(region: Region) -> list[Value]:
     """The param values of a region."""
-    return [param(i, t) for i, t in enumerate(region.params)]
+    return list(region.leaves)
 
 
 def inline(

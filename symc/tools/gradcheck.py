@@ -7,6 +7,7 @@ derivative, not a backend.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from symc.grad import jvp, vjp
 from symc.grad.one_op import zeros
 from symc.ir.op import lookup
 from symc.ir.ops.leaf import array
-from symc.ir.record import dataclass
 from symc.ir.reference import run_free
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
@@ -52,15 +52,14 @@ def verify_grad(fn: Callable[..., Any], points: Sequence[Any], modes: Sequence[s
     directions = [_direction(rng, traced.arrays) for _ in range(3)]
     directions += _unit_directions(traced.arrays)
     for direction in directions:
-        expected = traced.difference(traced.cost, direction, eps)
+        second = "hvp" in modes and bool(traced.gradients)
+        expected, *steps = traced.differences([traced.cost, *(traced.gradients if second else ())], direction, eps)
         if "rev" in modes:
             _compare("rev", traced.rev(direction), expected, direction, rtol, atol)
         if "fwd" in modes:
             _compare("fwd", traced.fwd(direction), expected, direction, rtol, atol)
-        if "hvp" in modes and traced.gradients:
-            step = [traced.difference(g, direction, eps) for g in traced.gradients]
-            for k, (got, want) in enumerate(zip(traced.hvp(direction), step, strict=True)):
-                _compare(f"hvp, argument {k}", got, want, direction, rtol * 10, atol * 10)
+        for k, (got, want) in enumerate(zip(traced.hvp(direction) if second else (), steps, strict=True)):
+            _compare(f"hvp, argument {k}", got, want, direction, rtol * 10, atol * 10)
 
 
 def _wide(point: Any) -> np.ndarray:
@@ -92,18 +91,24 @@ def _unit_directions(arrays: Arrays, limit: int = 8) -> list[Arrays]:
     return out
 
 
-@dataclass
 class _Traced:
-    """``fn`` as a graph: ``cost`` is <weights, fn>, a real scalar; ``wrt`` are the leaves with derivatives."""
+    """``fn`` as a graph: ``cost`` is <weights, fn>, a real scalar; ``wrt`` are the leaves with derivatives.
 
-    fn: Callable[..., Any]
-    wrt: list[Value]
-    arrays: Arrays
-    fixed: dict[Value, np.ndarray]
-    cost: Value
-    outputs: list[Value]
-    weights: Arrays
-    gradients: list[Value]
+    What is evaluated along a direction is built once: ``tangents`` are leaves for the direction.
+    """
+
+    def __init__(self, fn: Callable[..., Any], env: dict[Value, np.ndarray], outputs: list[Value]):
+        self.fn, self.fixed, self.outputs = fn, env, outputs
+        self.wrt = [v for v in env if v.dtype.char in "dD"]
+        self.arrays = [env[w] for w in self.wrt]
+        self.tangents = [fresh_input(w.type) for w in self.wrt]
+        rng = np.random.default_rng(1)
+        weights = _direction(rng, [np.asarray(a) for a in run_free(outputs, env)])
+        self.weights = [w.astype(o.dtype) for w, o in zip(weights, outputs, strict=True)]
+        self.cost = _weighted(outputs, self.weights)
+        (stable,) = stabilize_values([self.cost], self.wrt)
+        found = vjp([stable], self.wrt, [array(np.float64(1))])
+        self.gradients = [zeros(w.type) if g is None else g for g, w in zip(found, self.wrt, strict=True)]
 
     @classmethod
     def of(cls, fn: Callable[..., Any], points: Arrays) -> _Traced:
@@ -111,66 +116,80 @@ class _Traced:
         if not any(v.dtype.char in "dD" for v in leaves):
             raise GradientError("verify_grad: no point is a float array", help="give floats for what is differentiated")
         outputs = _trace(fn, leaves)
-        env = {**dict(zip(leaves, points, strict=True)), **_states(outputs)}
-        wrt = [v for v in env if v.dtype.char in "dD"]
-        rng = np.random.default_rng(1)
-        weights = _direction(rng, [np.asarray(a) for a in run_free(outputs, env)])
-        weights = [w.astype(o.dtype) for w, o in zip(weights, outputs, strict=True)]
-        cost = _weighted(outputs, weights)
-        (stable,) = stabilize_values([cost], wrt)
-        found = vjp([stable], wrt, [array(np.float64(1))])
-        gradients = [zeros(w.type) if g is None else g for g, w in zip(found, wrt, strict=True)]
-        return cls(fn, wrt, [env[w] for w in wrt], env, cost, outputs, weights, gradients)
+        return cls(fn, {**dict(zip(leaves, points, strict=True)), **_states(outputs)}, outputs)
+
+    @cached_property
+    def moved(self) -> list[Value]:
+        """The tangents of the outputs."""
+        found = jvp(stabilize_values(self.outputs, self.wrt), self.wrt, self.tangents)
+        return [zeros(o.type) if t is None else t for o, t in zip(self.outputs, found, strict=True)]
+
+    @cached_property
+    def second(self) -> list[Value]:
+        """The tangents of the gradients."""
+        found = jvp(self.gradients, self.wrt, self.tangents)
+        return [zeros(w.type) if t is None else t for w, t in zip(self.wrt, found, strict=True)]
+
+    @cached_property
+    def slopes(self) -> list[np.ndarray]:
+        """The gradients at the points."""
+        return self.at(self.gradients, self.arrays)
+
+    @cached_property
+    def complex(self) -> tuple[list[Value], list[Value]] | None:
+        """Leaves and results of fn on complex numbers; None where it does not take them, or has a state, which stays
+        what it is."""
+        if any(v.dtype.kind == "c" or leaf_of(v).shared for v in (*self.wrt, *self.outputs)):
+            return None
+        leaves = [fresh_input(v.type.with_dtype("c128")) if v in self.wrt else v for v in self.fixed]
+        try:
+            results = _trace(self.fn, leaves)
+        except SymcError:
+            return None
+        return None if any(r.dtype.kind != "c" for r in results) else (leaves, results)
 
     def at(self, roots: Sequence[Value], arrays: Arrays) -> list[np.ndarray]:
         return run_free(roots, {**self.fixed, **dict(zip(self.wrt, arrays, strict=True))})
 
+    def along(self, roots: Sequence[Value], direction: Arrays) -> list[np.ndarray]:
+        return run_free(roots, {**self.fixed, **dict(zip(self.tangents, direction, strict=True))})
+
     def rev(self, direction: Arrays) -> float:
-        return sum(_inner(g, t) for g, t in zip(self.at(self.gradients, self.arrays), direction, strict=True))
+        return sum(_inner(g, t) for g, t in zip(self.slopes, direction, strict=True))
 
     def fwd(self, direction: Arrays) -> float:
-        stable = stabilize_values(self.outputs, self.wrt)
-        tangents = jvp(stable, self.wrt, [array(t) for t in direction])
-        moved = [zeros(o.type) if t is None else t for o, t in zip(self.outputs, tangents, strict=True)]
-        return sum(_inner(w, t) for w, t in zip(self.weights, self.at(moved, self.arrays), strict=True))
+        return sum(_inner(w, t) for w, t in zip(self.weights, self.along(self.moved, direction), strict=True))
 
     def hvp(self, direction: Arrays) -> list[np.ndarray]:
-        found = jvp(self.gradients, self.wrt, [array(t) for t in direction])
-        return self.at([zeros(w.type) if t is None else t for w, t in zip(self.wrt, found, strict=True)], self.arrays)
+        return self.along(self.second, direction)
 
-    def difference(self, root: Value, direction: Arrays, eps: float | None) -> Any:
-        """The derivative of ``root`` along ``direction``, from values of ``root`` alone."""
+    def differences(self, roots: Sequence[Value], direction: Arrays, eps: float | None) -> list[Any]:
+        """The derivatives of ``roots`` along ``direction``, from their values alone. The first is the cost's."""
         h = eps or 1e-3
-
-        def along(s: float) -> Any:
-            return self.at([root], [a + s * t for a, t in zip(self.arrays, direction, strict=True)])[0]
-
-        central = (8 * (along(h) - along(-h)) - (along(2 * h) - along(-2 * h))) / (12 * h)
-        if root is not self.cost:
-            return central
+        ends = [self.at(roots, [a + s * h * t for a, t in zip(self.arrays, direction, strict=True)])
+                for s in (1, -1, 2, -2)]
+        cost, *others = [(8 * (a - b) - (c - d)) / (12 * h) for a, b, c, d in zip(*ends, strict=True)]
         exact = self._complex_step(direction)
-        near = exact is not None and np.allclose(exact, central, rtol=1e-3, atol=1e-4)
-        return exact if near else central
+        near = exact is not None and np.allclose(exact, cost, rtol=1e-3, atol=1e-4)
+        return [exact if near else cost, *others]
 
     def _complex_step(self, direction: Arrays) -> float | None:
         """imag(fn(x + i*h*t)) / h, exact to rounding. None where fn does not take complex numbers.
 
         A function that takes them need not be analytic (abs, conj): the caller compares with the central difference.
         """
-        if any(v.dtype.kind == "c" or leaf_of(v).shared for v in (*self.wrt, *self.outputs)):
-            return None  # a state stays what it is
+        if self.complex is None:
+            return None
         h = 1e-30
-        leaves = [fresh_input(v.type.with_dtype("c128")) if v in self.wrt else v for v in self.fixed]
+        leaves, results = self.complex
         moved = dict(zip(self.wrt, direction, strict=True))
         env = {leaf: a + 1j * h * moved[v] if v in moved else a
                for leaf, (v, a) in zip(leaves, self.fixed.items(), strict=True)}
         try:
-            results = run_free(_trace(self.fn, leaves), env)
+            found = run_free(results, env)
         except SymcError:
             return None
-        if any(r.dtype.kind != "c" for r in results):  # the size of complex numbers, or no function of them at all
-            return None
-        return sum(float(np.sum(np.imag(r) * w)) for r, w in zip(results, self.weights, strict=True)) / h
+        return sum(float(np.sum(np.imag(r) * w)) for r, w in zip(found, self.weights, strict=True)) / h
 
 
 def _trace(fn: Callable[..., Any], leaves: Sequence[Value]) -> list[Value]:
