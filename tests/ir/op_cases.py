@@ -28,8 +28,8 @@ STRUCTURE = {
     "packed_concat", "store_packed", "insert_place", "bisect", "loop", "pack", "scan", "while", "cond", "checkpoint",
     "root", "call", "breakpoint",
 }
-CATALOGUE = [op for op in all_ops() if op.facts.custom is None and op.name in {
-    o.name for family in symc.ir.ops.FAMILIES for o in vars(family).values() if isinstance(o, Op)}]
+_OWN = {o.name for family in symc.ir.ops.FAMILIES for o in vars(family).values() if isinstance(o, Op)}
+CATALOGUE = [op for op in all_ops() if op.facts.custom is None and op.name in _OWN]
 SAMPLED = [op for op in CATALOGUE if op.name not in STRUCTURE]
 #: Those that a device has: SciPy's code is for CPUs, but for what CUDA's library has, too.
 ON_DEVICES = [op for op in SAMPLED if (op.facts.routine is None or IN_TEXT + op.facts.routine.key in OF_SCIPY)

@@ -13,16 +13,12 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from symc.ir.record import dataclass
 from symc.runtime.cache.regular_file import open_quickly
 from symc.settings import config, variable
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FOLDER, OFF = variable("cache_dir"), "off"
 MAGIC = b"symc object 3\n"
@@ -150,38 +146,37 @@ def _is_entry(found: os.stat_result) -> bool:
 # --- upkeep -----------------------------------------------------------------------------------------------------------
 
 
-def entries() -> Iterator[tuple[Path, os.stat_result]]:
-    """The files that are kept."""
-    place = folder()
-    if place is None or not os.path.isdir(place):
-        return
-    from pathlib import Path
-
-    for path in sorted(Path(place).glob(f"*{SUFFIX}")):
-        try:
-            found = path.lstat()
-        except OSError:  # another process removed it
-            continue
-        if not stat.S_ISDIR(found.st_mode):
-            yield path, found
+def entries() -> list[tuple[str, os.stat_result]]:
+    """The files that are kept: paths, and what the system knows of them."""
+    place, found = folder(), []
+    if place is not None and os.path.isdir(place):
+        with os.scandir(place) as files:
+            for e in files:
+                with contextlib.suppress(OSError):  # another process removed it
+                    if e.name.endswith(SUFFIX) and not e.is_dir(follow_symlinks=False):
+                        found.append((e.path, e.stat(follow_symlinks=False)))
+    return found
 
 
 def clear() -> int:
     """Remove all entries; how many there were."""
-    count = 0
-    for path, _ in entries():
-        path.unlink(missing_ok=True)
-        count += 1
-    return count
+    found = entries()
+    for path, _ in found:
+        _remove(path)
+    return len(found)
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
 
 
 def _bound(place: str) -> None:
-    """Remove the entries that were not used for longest, if there are too many bytes. One write in 64 looks."""
-    if os.urandom(1)[0] % 64:
+    """Remove the entries that were not used for longest, if there are too many bytes. One write in 256 looks."""
+    if os.urandom(1)[0]:
         return
-    found = sorted(entries(), key=lambda e: e[1].st_mtime, reverse=True)
     total = 0
-    for path, s in found:
+    for path, s in sorted(entries(), key=lambda e: e[1].st_mtime, reverse=True):
         total += s.st_size
         if total > LIMIT:
-            path.unlink(missing_ok=True)
+            _remove(path)
