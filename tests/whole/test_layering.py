@@ -1,6 +1,7 @@
 """Imports point left, and ``import symc`` stays light."""
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -46,9 +47,22 @@ def module_of(path: Path) -> tuple[str, ...]:
     return parts[:-1] if parts[-1] == "__init__" else parts
 
 
-def imports(tree: ast.AST, package: tuple[str, ...]):
+@functools.cache
+def import_statements(source: str) -> list[ast.Import | ast.ImportFrom]:
+    """Those anywhere in a file, also inside functions. Expressions, which have none, are not walked."""
+    found, pending = [], [ast.parse(source)]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.append(node)
+        for inside in ("body", "orelse", "finalbody", "handlers", "cases"):
+            pending += getattr(node, inside, ())
+    return found
+
+
+def imports(source: str, package: tuple[str, ...]):
     """Every module that is imported anywhere in a file, as full dotted names, with the line."""
-    for node in ast.walk(tree):
+    for node in import_statements(source):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.name, node.lineno
@@ -71,7 +85,7 @@ def is_door(path: Path, name: str) -> bool:
 def violations(path: Path, source: str) -> list[str]:
     own = module_of(path)
     found = []
-    for name, line in imports(ast.parse(source), own if path.name == "__init__.py" else own[:-1]):
+    for name, line in imports(source, own if path.name == "__init__.py" else own[:-1]):
         parts = name.split(".")
         if parts[0] == "symc" and len(parts) > 1 and layer(tuple(parts[1:])) > layer(own):
             if is_door(path, name):
@@ -90,7 +104,7 @@ def graph_of_imports(sources: dict[Path, str]) -> nx.DiGraph:
     modules = {".".join(("symc", *module_of(path))): path for path in sources}
     graph = nx.DiGraph()
     for module, path in modules.items():
-        for node in ast.walk(ast.parse(sources[path])):
+        for node in import_statements(sources[path]):
             if isinstance(node, ast.Import):
                 named = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.module:
@@ -124,6 +138,9 @@ def test_no_imports_in_a_circle():
         "import symc.codegen.plan.planner",
         "def f():\n    from symc.tensors.tensor import Tensor",
         "from symc import function",
+        "try:\n    pass\nexcept OSError:\n    pass\nelse:\n    with open(''):\n        import symc.tools",
+        "for k in ():\n    pass\nelse:\n    match k:\n        case 1:\n            import symc.tools",
+        "try:\n    pass\nexcept OSError:\n    import symc.tools\nfinally:\n    pass",
     ],
 )
 def test_the_check_itself_sees_an_import_to_the_right(source):
