@@ -9,6 +9,7 @@ from symc.driver.target import HOST, Target
 from symc.ir.function import Function
 from symc.ir.plan import Plan
 from symc.ir.record import dataclass
+from symc.runtime.threads import threads_of
 
 if TYPE_CHECKING:
     from symc.codegen.plan.budget import Budget
@@ -42,9 +43,9 @@ class Backend:
     """``load(planned, source, settings)``: the program of a plan (if there are ``plans``, else of a function) of what
     was written as ``source``. ``calls()``: the classes that accept arguments and make calls. ``modes``: those it has.
     ``pipeline``, ``fast``: of the modes "default" and "fast_compile", by their names in ``symc.opt.engine.pipelines``.
-    ``streams``: how many a plan may use (in a CUDA graph they are branches, which cost the host nothing). ``on_disk``:
-    code is kept for other processes. ``serve(f)``: the optimized function with kernels as the backend can run them
-    well."""
+    ``streams``: how many a plan may use (in a CUDA graph they are branches, which cost the host nothing). ``sections``:
+    threads may run steps at the same time. ``on_disk``: code is kept for other processes. ``serve(f)``: the optimized
+    function with kernels as the backend can run them well."""
 
     name: str
     load: Callable[[Plan | Function, Function, Settings], Program]
@@ -54,6 +55,7 @@ class Backend:
     pipeline: str = "DEFAULT"
     fast: str = "FAST_COMPILE"
     streams: int = 1
+    sections: bool = False
     on_disk: bool = False
     serve: Callable[[Function], Function] = lambda f: f
 
@@ -69,3 +71,8 @@ class Settings:
     threads: int | None = None
     budget: Budget | None = None
     target: Target = HOST
+
+    @property
+    def sections(self) -> bool:
+        """True if threads may run steps at the same time."""
+        return self.backend.sections and threads_of(self.threads) > 1

@@ -44,7 +44,7 @@ def _host_calls() -> tuple[type[Signature], type[CallPath]]:
 
 
 #: Kernels by LLVM or Numba, run by the native interpreter of plans.
-CPU = Backend("cpu", _on_cpu, _host_calls, on_disk=True)
+CPU = Backend("cpu", _on_cpu, _host_calls, sections=True, on_disk=True)
 #: The reference of every op, one after the other.
 NUMPY = Backend("numpy", _by_numpy, _host_calls, (*CPU.modes, *BY_NUMPY), plans=False)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from symc import opt
 from symc.codegen.plan.planner import make_plan
@@ -106,11 +107,10 @@ def plan(f: Function, settings: Settings) -> Planned:
             from symc.codegen.plan.budget import fit
 
             return Planned(*fit(f, written, budget))
-        parts = split(f)
+        parts, how = split(f), partial(make_plan, lanes=backend.streams, sections=settings.sections)
         if parts is None:
-            return Planned(f, make_plan(f, written, lanes=backend.streams))
-        prologue = make_plan(parts.first, frozenset(), lanes=backend.streams)
-        return Planned(f, make_plan(parts.rest, written, lanes=backend.streams), prologue, parts.reads)
+            return Planned(f, how(f, written))
+        return Planned(f, how(parts.rest, written), how(parts.first), parts.reads)
 
 
 def load(source: Function, planned: Planned, settings: Settings) -> Program:

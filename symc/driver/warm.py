@@ -76,7 +76,7 @@ def file_of(c: Compilation) -> File | None:
     s = c.settings
     if s.budget is not None or not s.backend.on_disk:
         return None
-    key = key_of(c.source, s.mode, s.pipeline, s.donated, s.target.compiler, c.given)
+    key = key_of(c.source, s.mode, s.pipeline, s.donated, s.target.compiler, c.given, s.sections)
     return None if key is None else File(key)
 
 
@@ -99,7 +99,7 @@ extensions.before_change.append(_compile_late)
 
 
 def key_of(f: Function, mode: str, pipeline: str | None, donated: frozenset[int], backend: str = "llvm",
-           given: Function | None = None) -> str | None:
+           given: Function | None = None, sections: bool = False) -> str | None:
     """Key that tells this program from all others; None for one that is not kept. ``given``: what was optimized
     elsewhere."""
     if mode not in KEPT or object_cache.folder() is None or extensions.changed():
@@ -109,6 +109,8 @@ def key_of(f: Function, mode: str, pipeline: str | None, donated: frozenset[int]
     interface = [f"{i.role} {i.declared or i.type}" for i in f.inputs] + [f"{g} {g.least}" for g in f.guards]
     parts = ["function", version.of_everything(), f.body.fingerprint.hex(), str(interface), str(f.updates),
              str(sorted(donated)), mode, str(pipeline), backend, *for_programs()]
+    if sections:
+        parts.append("sections")
     if given is not None:
         parts.append(f"given {given.body.fingerprint.hex()}")
     return object_cache.key(parts)

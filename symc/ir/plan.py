@@ -91,6 +91,9 @@ class Plan:
 
     ``types``: what each buffer is allocated as. ``offsets``: where each temp lies in the arena, in bytes, multiples of
     64; ``arena`` is its size. ``donated``: indices of the inputs whose buffers may be overwritten.
+
+    ``sections``: groups of steps that may run at the same time. A group is the positions at which its sections begin,
+    then the one after its last step; a section is the steps from one position to the next, which stay in sequence.
     """
 
     function: Function
@@ -101,6 +104,7 @@ class Plan:
     offsets: dict[str, Size] = field(default_factory=dict)
     arena: Size = 0
     donated: frozenset[int] = frozenset()
+    sections: tuple[tuple[int, ...], ...] = ()
 
     @property
     def given(self) -> tuple[str, ...]:

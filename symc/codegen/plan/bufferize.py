@@ -6,7 +6,7 @@ one, everything that is returned into a fresh buffer. Temps get names here and t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from symc.codegen.kernel.names import is_kernel
 from symc.codegen.plan.cells import Nest, Work, nominal
@@ -46,7 +46,7 @@ def bufferize(w: Work, sequence: Sequence[int], reuse: bool = True, hosted: bool
     buffers = {n: Buffer(n, kinds.get(n, b.kind), b.nbytes, b.value) for n, b in maker.buffers.items()}
     donated = frozenset(k for k, c in enumerate(w.inputs) if c in w.owned)
     plan = Plan(f, buffers, tuple(steps), results, maker.types, donated=donated)
-    return host_in_results(plan) if reuse and hosted else plan
+    return host_in_results(plan, spans(plan.steps)) if reuse and hosted else plan
 
 
 class _Buffers:
@@ -109,9 +109,9 @@ def spans(steps: Sequence[Step]) -> dict[str, tuple[int, int]]:
     return out
 
 
-def host_in_results(plan: Plan) -> Plan:
-    """Put temps that die before a result buffer is first written into that buffer: memory that waits anyway."""
-    span = spans(plan.steps)
+def host_in_results(plan: Plan, span: Mapping[str, tuple[int, int]]) -> Plan:
+    """Put temps that die before a result buffer is first written into that buffer: memory that waits anyway. ``span``:
+    when each buffer is used first and last."""
     results = [n for n, b in plan.buffers.items() if b.kind == "result" and span[n][0] > 0]
     scratch = {s.scratch for s in plan.steps}
     temps = [n for n, b in plan.buffers.items() if b.kind == "temp" and n not in scratch]

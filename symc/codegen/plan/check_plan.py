@@ -2,7 +2,8 @@
 
 Proved are: every step reads the values it is about; nothing is written over what is still to be read, in the arena
 neither; inputs keep their bytes unless donated, states until nothing can fail; every result is there at the end, in
-memory that it shares with nothing else that is returned; lanes wait for each other where they must.
+memory that it shares with nothing else that is returned; lanes wait for each other where they must, and sections that
+run at the same time have nothing to wait for.
 What is wrong here is a bug of symc.
 """
 
@@ -14,6 +15,7 @@ from symc.codegen.plan.cells import Source, may_fail, source, step_fails
 from symc.codegen.plan.check_arena import bug, check_arena, describe
 from symc.codegen.plan.check_lanes import check_lanes
 from symc.codegen.plan.check_nested import check_nested
+from symc.codegen.plan.check_sections import check_sections
 from symc.codegen.plan.compare_sizes import at_least
 from symc.codegen.plan.inplace import Pairs, inplace_pairs
 from symc.codegen.plan.nested import carry_pairs
@@ -37,6 +39,7 @@ def _prove(plan: Plan, inplace: Callable[[Value], Pairs], fails: Callable[[Value
     check.outcome()
     check_arena(plan)
     check_lanes(plan, fails)
+    check_sections(plan, fails)
     return check.content
 
 

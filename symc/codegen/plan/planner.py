@@ -45,13 +45,13 @@ def __getattr__(name: str) -> Any:
 @no_collections()
 def make_plan(f: Function, donated: frozenset[int] = frozenset(), reuse: bool = True,
               inplace: Callable[[Value], Pairs] = inplace_pairs, fails: Callable[[Value], bool] = may_fail,
-              lanes: int = 1) -> Plan:
+              lanes: int = 1, sections: bool = False) -> Plan:
     """The plan of a function.
 
     ``donated``: indices of the inputs whose arrays may be overwritten. ``reuse=False``: every value has memory of its
     own, for comparison. ``inplace``: which operand a result may be written over. ``fails``: which values can raise
     while they are computed; no state is written over before the last of them. ``lanes``: how many streams the device
-    has; steps that may run side by side then share no memory.
+    has; steps that may run side by side then share no memory. ``sections``: threads may run steps at the same time.
     """
     planner = Planner(reuse, inplace, fails)
     w = planner.work(f, donated)
@@ -62,7 +62,12 @@ def make_plan(f: Function, donated: frozenset[int] = frozenset(), reuse: bool = 
         laned = packed_in_lanes(bufferize(w, sequence, reuse, hosted=False), lanes, reuse, fails)
         if laned is not None:
             return laned
-    return planner.finish(w, sequence)
+    plan = planner.finish(w, sequence)
+    if sections and len(plan.steps) > 1:
+        from symc.codegen.plan.sections import with_sections
+
+        return with_sections(plan, lambda: bufferize(w, sequence, reuse, hosted=False), fails)
+    return plan
 
 
 @dataclass

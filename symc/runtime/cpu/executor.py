@@ -178,6 +178,20 @@ class Code:
         self.emit(Op.PIECES, entry, first, first + len(numbers), len(slots), count, numbers[1], grain, most, ends,
                   worth, *slots)
 
+    def sections(self, targets: Sequence[Label], after: Label) -> int:
+        """Run what is at the targets at the same time, if ``pay`` says that it pays; else all that follows."""
+        places = self.slots([0] * len(targets))
+        self.emit(Op.SECTIONS, places, len(targets), 0, after, *targets)
+        return len(self.words) - len(targets) - 2
+
+    def pay(self, sections: int, worth: Formula) -> None:
+        """Let sections run at the same time where ``worth`` is 1."""
+        if isinstance(worth, int):
+            self.words[sections] = worth
+        else:
+            self._sized.append((sections, worth, False))
+        self._worth.append(worth)
+
     def product(
         self, entry: int, steps: Sequence[Size], slots: Sequence[int], units: Size, grain: Size, rows: bool,
         worth: Formula,

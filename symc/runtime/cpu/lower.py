@@ -19,6 +19,7 @@ from symc.runtime.cpu.arithmetic import largest, less
 from symc.runtime.cpu.executor import ALIGN, ARENA, NDARRAY, Code, Op, Word
 from symc.runtime.cpu.large_results import LARGE
 from symc.runtime.cpu.lower_control import control
+from symc.runtime.cpu.lower_sections import sections
 from symc.runtime.cpu.lowered import Fresh, Lowered
 from symc.runtime.cpu.lowering import Launches, Lowering, Required, Slots
 from symc.runtime.cpu.timing import Laps
@@ -31,6 +32,10 @@ class PlanLowering(Lowering):
     def control(self, step: Step, slots: Slots) -> None:
         """A loop or a branch."""
         control(self, step, slots)
+
+    def sections(self, plan: Plan, group: Sequence[int], slots: Slots) -> None:
+        """Steps that may run at the same time."""
+        sections(self, plan, group, slots)
 
     def routine(self, plan: Plan, step: Step, reads: Sequence[int], writes: Sequence[int]) -> None:
         """A routine of a library, or the reference. (Many a plan has none: they are imported here.)"""

@@ -51,7 +51,8 @@ class Lowering:
     ``polls``: a kernel looks for signals.
     ``constants``, ``literals``: the slots that hold the addresses of constants, and of single numbers; ``numbers``:
     these, by their bits.
-    ``behind``: where the arena of the plan ends; ``workspaces``: how much steps use from there on.
+    ``behind``: where the arena of the plan ends; ``workspaces``: how much steps use from there on; ``reserved``: what
+    sections that run at the same time use of it.
     """
 
     launches: Launches
@@ -74,6 +75,7 @@ class Lowering:
     refusals: list[Refusal] = field(default_factory=list)
     workspaces: list[Size] = field(default_factory=list)
     behind: Size = 0
+    reserved: Size = 0
     _taken: Size = 0
 
     def number(self, size: Size) -> Any:
@@ -168,10 +170,22 @@ class Lowering:
     # -- steps
 
     def whole(self, plan: Plan, slots: Slots) -> None:
-        """All steps of a program."""
-        for step in plan.steps:
-            self.written = self.written or any(plan.buffers[n].kind == "state" for n in step.writes)
-            self.timed(plan, step, slots)
+        """All steps of a program. What is timed runs one after the other."""
+        groups = {s[0]: s for s in plan.sections} if self.laps is None else {}
+        at = 0
+        while at < len(plan.steps):
+            if at in groups:
+                self.sections(plan, groups[at], slots)
+                at = groups[at][-1]
+            else:
+                self.one(plan, at, slots)
+                at += 1
+
+    def one(self, plan: Plan, at: int, slots: Slots) -> None:
+        """A step of a program."""
+        step = plan.steps[at]
+        self.written = self.written or any(plan.buffers[n].kind == "state" for n in step.writes)
+        self.timed(plan, step, slots)
 
     def plan(self, plan: Plan, slots: Slots) -> None:
         """All steps of a body."""
@@ -191,7 +205,7 @@ class Lowering:
     def step(self, plan: Plan, step: Step, slots: Slots) -> None:
         v = step.value
         reads, writes = [slots[n] for n in step.reads], [slots[n] for n in step.writes]
-        self._taken = 0
+        self._taken = self.reserved
         if step.kind == "launch" and self._fails(plan, v):
             return
         if step.kind == "control":
@@ -209,6 +223,10 @@ class Lowering:
 
     def control(self, step: Step, slots: Slots) -> None:
         """A loop or a branch."""
+        raise NotImplementedError
+
+    def sections(self, plan: Plan, group: Sequence[int], slots: Slots) -> None:
+        """Steps that may run at the same time."""
         raise NotImplementedError
 
     def routine(self, plan: Plan, step: Step, reads: Sequence[int], writes: Sequence[int]) -> None:

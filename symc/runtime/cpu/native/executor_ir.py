@@ -19,7 +19,7 @@ from typing import Any
 
 from symc.ir.locks import new_lock
 from symc.runtime.cache.machine_code import load_module
-from symc.runtime.cpu.native import float_state
+from symc.runtime.cpu.native import float_state, sections_ir
 from symc.runtime.cpu.native.instructions import (
     ALL,
     ARITIES,
@@ -28,11 +28,13 @@ from symc.runtime.cpu.native.instructions import (
     NOT_ARRAY,
     PULSE_STEP,
     REFUSED,
+    STOPPED,
     Lap,
     Op,
     Word,
 )
 from symc.runtime.cpu.native.pool_ir import Pool
+from symc.runtime.cpu.native.sections_ir import PLACE
 
 Run = Callable[[int], int]
 _lock = new_lock()
@@ -62,11 +64,11 @@ def _module() -> str:
     from llvmlite import ir
 
     module = ir.Module("symc_executor")
-    _Interpreter(module, ir).build()
+    Interpreter(module, ir).build()
     return str(module)
 
 
-class _Interpreter:
+class Interpreter:
     """Builds the function. ``ip`` is the position in ``code`` of the instruction that runs."""
 
     def __init__(self, module: Any, ir: Any):
@@ -74,9 +76,9 @@ class _Interpreter:
         self.ir, self.i64, self.i8 = ir, ir.IntType(64), ir.IntType(8)
         self.void = ir.VoidType()
         words = self.i64.as_pointer()
-        self.function = ir.Function(module, ir.FunctionType(self.i64, [words, self.i64]), "interpret")
+        self.function = ir.Function(module, ir.FunctionType(self.i64, [words, self.i64, words]), "interpret")
         self.function.linkage = "internal"
-        self.data, self.start = self.function.args
+        self.data, self.start, self.section = self.function.args
         self.memmove = ir.Function(module, ir.FunctionType(words, [words, words, self.i64]), "memmove")
         self.clock = ir.Function(module, ir.FunctionType(self.i64, []), counter())
         self.memset = ir.Function(module, ir.FunctionType(words, [words, ir.IntType(32), self.i64]), "memset")
@@ -86,7 +88,10 @@ class _Interpreter:
     def build(self) -> None:
         b, f = self.b, self.function
         entry, fetch, bad = b.block, f.append_basic_block("fetch"), f.append_basic_block("bad")
-        self.code = b.gep(self.data, [b.load(self.data, typ=self.i64)], source_etype=self.i64)
+        inner, self.run_sections = f, sections_ir.declare(self)
+        self.code = self.code_of(self.data)
+        self.alone = b.icmp_unsigned("==", self.section, self.nothing)
+        self.left = b.select(self.alone, self.at(self.data, self.const(Word.LEFT)), self.section)
         b.branch(fetch)
         b.position_at_end(fetch)
         self.fetch, self.ip = fetch, b.phi(self.i64, "ip")
@@ -101,11 +106,11 @@ class _Interpreter:
             switch.add_case(self.const(number), block)
             b.position_at_end(block)
             bodies[number]()
-        inner = self.function
         self.build_run(inner)
         self.begin("symc_prepare")
         start = self.b.load(self.at(self.data, self.const(Word.PREPARE)), typ=self.i64)
-        self.b.ret(self.b.call(inner, [self.data, start]))
+        self.b.ret(self.b.call(inner, [self.data, start, self.nothing]))
+        sections_ir.write(self, inner)
 
     def begin(self, name: str) -> None:
         """A function that is called from outside."""
@@ -124,7 +129,7 @@ class _Interpreter:
         with b.if_then(wanted, likely=False):
             b.store(self.of_pool(Pool.LIMIT, self.i64, []), limited)
         self.take_state()
-        status = b.call(inner, [self.data, self.const(0)])
+        status = b.call(inner, [self.data, self.const(0), self.nothing])
         self.give_state()
         with b.if_then(b.icmp_unsigned("!=", b.load(limited, typ=self.i64), self.const(0)), likely=False):
             self.of_pool(Pool.UNLIMIT, self.void, [])
@@ -172,6 +177,14 @@ class _Interpreter:
 
     def const(self, k: int) -> Any:
         return self.ir.Constant(self.i64, k)
+
+    @property
+    def nothing(self) -> Any:
+        """The section of code that is in none."""
+        return self.ir.Constant(self.i64.as_pointer(), None)
+
+    def code_of(self, data: Any) -> Any:
+        return self.b.gep(data, [self.b.load(data, typ=self.i64)], source_etype=self.i64)
 
     def at(self, base: Any, index: Any) -> Any:
         return self.b.gep(base, [index], source_etype=self.i64)
@@ -361,6 +374,22 @@ class _Interpreter:
         self.call_python(self.operand(0))
         self.next(1)
 
+    def sections(self) -> None:
+        b, n = self.b, self.operand(1)
+        threads = b.mul(b.load(self.at(self.data, self.const(Word.THREADS)), typ=self.i64), self.operand(2))
+        with b.if_then(b.icmp_signed(">", threads, self.const(1))):
+            targets = self.at(self.code, b.add(self.ip, self.const(5)))
+            status = b.call(self.run_sections, [self.data, self.operand(0), n, threads, targets])
+            with b.if_then(b.icmp_unsigned("!=", status, self.const(0)), likely=False):
+                b.ret(status)
+            self.go(self.operand(3))
+        self.next(b.add(n, self.const(4)))
+
+    def join(self) -> None:
+        with self.b.if_then(self.b.not_(self.alone), likely=False):
+            self.b.ret(self.const(0))
+        self.next(0)
+
     def stop_if_failed(self) -> None:
         self.unless_failed()
         self.next(0)
@@ -488,6 +517,13 @@ class _Interpreter:
         self.go(self.operand(0))
 
     def call_python(self, number: Any) -> None:
+        """Call Python; a section stops, for the thread of the call to do it."""
+        with self.b.if_then(self.b.not_(self.alone), likely=False):
+            self.b.store(self.ip, self.at(self.section, self.const(PLACE)))
+            self.b.ret(self.const(STOPPED))
+        self.in_python(number)
+
+    def in_python(self, number: Any) -> None:
         """Call Python. Whatever goes wrong there, even in the call itself, leaves the word FAILED as it is."""
         b, failed = self.b, self.at(self.data, self.const(Word.FAILED))
         b.store(self.const(FAILED), failed)
@@ -501,7 +537,7 @@ class _Interpreter:
             b.ret(status)
 
     def pulse(self) -> None:
-        b, word = self.b, self.at(self.data, self.const(Word.LEFT))
+        b, word = self.b, self.left
         left = b.sub(b.load(word, typ=self.i64), self.const(1))
         b.store(left, word)
         with b.if_then(b.icmp_signed("<=", left, self.const(0)), likely=False):  # below, if Python failed the last time

@@ -44,6 +44,9 @@ class Op(enum.IntEnum):
     LESS = 27  #         (a, b, c)                    S[a] = 1 if S[b] < S[c], else 0
     STOP_IF_LESS = 28  # (a, b, status)               stop with a status if S[a] < S[b]
     STOP_UNLESS_EQUAL = 29  # (a, b, status)          stop with a status unless S[a] = S[b]
+    SECTIONS = 30  #     (first, n, worth, after, *targets)  run the n sections at targets, by several threads if it is
+    #                                                 worth it (1, else 0), and jump; else go on. S[first + k]: a place
+    JOIN = 31  #         ()                           the end of a section: of one thread's work, if there are several
     CALL = 32  #         (entry, *s)                  entry(S[s[0]], ...), with as many slots as CALL + n says
 
 
@@ -100,6 +103,8 @@ NOT_ARRAY = -2
 #: What preparing returns where sizes are not those that the code is for, and where the arena is too small or the pool
 #: is not there.
 REFUSED, GROW = -3, -4
+#: What a section returns that has come to an instruction which may need Python: the thread of the call goes on there.
+STOPPED = -5
 #: Where an array object holds the address of its data: in the first field of its struct. The word before is its type.
 DATA = object.__basicsize__
 
