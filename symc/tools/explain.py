@@ -111,7 +111,12 @@ def _steps(plan: Plan | None) -> list[str]:
     if plan is None:
         return []
     lines = ["in the end:"]
-    for s in plan.steps:
+    bounds = {at: group for group in plan.sections for at in group}
+    for k, s in enumerate(plan.steps):
+        if k in bounds and bounds[k][-1] != k:
+            lines.append("  where it pays, at the same time:" if bounds[k][0] == k else "  and:")
+        elif k in bounds:
+            lines.append("  then:")
         if s.kind == "launch":
             count = sum(bool(x.operands) for x in postorder(s.value.regions[0].results))
             text = f"  kernel @{kernel_name(s.value)}, which computes {count} value{'s' * (count != 1)}"

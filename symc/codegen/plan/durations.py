@@ -91,7 +91,7 @@ def _inside(v: Value) -> Size:
         return 0
     if v.regions:
         inner = _sum(_inside(x) for r in v.regions for x in postorder(r.results))
-        return inner * v.attrs.get("length", 1)
+        return inner * (v.attrs.get("length") or TURNS)
     how, kernel = v.op.lowering, v.op.facts.kernel
     if isinstance(how, Update):
         return PLACED * v.operands[1].types[0].size

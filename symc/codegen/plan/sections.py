@@ -30,55 +30,88 @@ from symc.ir.value import Value
 
 #: Over how many steps a group extends at most, and how many stretches are looked at.
 LONGEST, STRETCHES = 64, 100_000
-#: How many sections a group has at most.
-MOST = 16
+#: How many sections a group has at most; fewer where more take too much memory.
+MOST = (16, 4, 2)
 #: How many times as much memory a plan may take with sections.
 MEMORY = 1.5
 #: Picoseconds that a group saves at least, and the part of its time.
 SAVED, PART = LAUNCH, 0.2
+#: Up to how many a step is short: no group begins with it.
+SHORT = 2_000_000
 
 
 def with_sections(alternative: Plan, open_: Callable[[], Plan], fails: Callable[[Value], bool]) -> Plan:
     """A plan with sections, made of one without an arena; else the ``alternative``, that plan with one."""
     times = [Times.of(s) for s in alternative.steps]
-    if sum(t.alone for t in times) < 2 * SAVED or sum(not t.barrier and t.one >= SAVED // 16 for t in times) < 2:
+    if sum(t.alone for t in times) < 2 * SAVED or sum(not t.barrier and t.one >= SHORT for t in times) < 2:
         return alternative
-    grouped = _grouped(open_(), times, fails)
-    if not grouped.sections:
-        return alternative
-    hosted = host_in_results(grouped, _spans(grouped))
-    packed = _packed(hosted)
-    if _bytes(packed) > MEMORY * _bytes(alternative):
-        return alternative
-    try:
-        check_sections(packed, fails)
-    except PlanError:  # sizes of which it is not known that they lie apart
-        return alternative
-    return packed
+    plan = open_()
+    first = Draft(plan, times, predecessors(plan, fails))
+    drafts = sorted([first, first.late()], key=lambda d: -d.saved)
+    for draft in drafts if drafts[0].saved else ():
+        for most in MOST:
+            grouped = draft.grouped(most)
+            packed = _packed(host_in_results(grouped, _spans(grouped)))
+            if _bytes(packed) <= MEMORY * _bytes(alternative) and _is_proved(packed, fails):
+                return packed
+    return alternative
 
 
 def _bytes(plan: Plan) -> int:
     return sum(nominal(b.nbytes) for b in plan.buffers.values() if b.kind != "temp") + nominal(plan.arena)
 
 
+def _is_proved(plan: Plan, fails: Callable[[Value], bool]) -> bool:
+    """False for sizes of which it is not known that they lie apart."""
+    try:
+        check_sections(plan, fails)
+    except PlanError:
+        return False
+    return True
+
+
 # --- which steps ------------------------------------------------------------------------------------------------------
 
 
-def _grouped(plan: Plan, times: Sequence[Times], fails: Callable[[Value], bool]) -> Plan:
-    """The plan with the groups that save most, their steps in sequence by section."""
-    before = predecessors(plan, fails)
-    sequence: list[int] = []
-    groups = []
-    for begin, end in _stretches(times, before):
-        sequence += range(len(sequence), begin)
-        parts = _parts(_connected(begin, end, before), times)
-        bounds = [begin]
-        for part in parts:
-            sequence += part
-            bounds.append(bounds[-1] + len(part))
-        groups.append(tuple(bounds))
-    sequence += range(len(sequence), len(plan.steps))
-    return replace(plan, steps=tuple(plan.steps[k] for k in sequence), sections=tuple(groups))
+class Draft:
+    """A plan without an arena, with times of its steps and those that come before each; the stretches of steps that are
+    groups, and how many picoseconds they save."""
+
+    def __init__(self, plan: Plan, times: Sequence[Times], before: Sequence[Sequence[int]]):
+        self.plan, self.times, self.before = plan, times, before
+        self.saved, self.stretches = _stretches(times, before)
+
+    def late(self) -> Draft:
+        """With short steps as late as may be: what joins long ones is not between these."""
+        order: list[int] = []
+        done: set[int] = set()
+        for last in [k for k, t in enumerate(self.times) if t.one >= SHORT] + list(range(len(self.times))):
+            waiting, needed = [last], set[int]()
+            while waiting:
+                at = waiting.pop()
+                if at not in done and at not in needed:
+                    needed.add(at)
+                    waiting += self.before[at]
+            order += sorted(needed)
+            done |= needed
+        rank = {at: k for k, at in enumerate(order)}
+        steps = tuple(self.plan.steps[at] for at in order)
+        before = [sorted(rank[b] for b in self.before[at]) for at in order]
+        return Draft(replace(self.plan, steps=steps), [self.times[at] for at in order], before)
+
+    def grouped(self, most: int) -> Plan:
+        """The plan with groups, their steps in sequence by section."""
+        sequence: list[int] = []
+        groups = []
+        for begin, end in self.stretches:
+            sequence += range(len(sequence), begin)
+            bounds = [begin]
+            for part in _parts(_connected(begin, end, self.before), self.times, most):
+                sequence += part
+                bounds.append(bounds[-1] + len(part))
+            groups.append(tuple(bounds))
+        sequence += range(len(sequence), len(self.plan.steps))
+        return replace(self.plan, steps=tuple(self.plan.steps[k] for k in sequence), sections=tuple(groups))
 
 
 @dataclass(frozen=True)
@@ -103,14 +136,14 @@ def is_barrier(step: Step) -> bool:
     return any(has_effect(v) or in_python(v) or is_long(v) or not is_builtin(v.op) for v in (step.value, *inside))
 
 
-def _stretches(times: Sequence[Times], before: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    """The groups, begin and end, that save most."""
+def _stretches(times: Sequence[Times], before: Sequence[Sequence[int]]) -> tuple[float, list[tuple[int, int]]]:
+    """The picoseconds that groups save, and where those begin and end that save most."""
     n = len(times)
     longest = max(4, min(LONGEST, STRETCHES // max(n, 1)))
     best: list[tuple[float, int, int]] = [(0.0, n, n)] * (n + 1)  # from a step on: saved, the next group
     for begin in range(n - 1, -1, -1):
         best[begin] = best[begin + 1]
-        if times[begin].barrier or times[begin].one < SAVED // 16:  # it may as well come before
+        if times[begin].barrier or times[begin].one < SHORT:  # it may as well come before
             continue
         growing = _Growing(begin, times, before)
         for at in range(begin, min(n, begin + longest)):
@@ -124,7 +157,7 @@ def _stretches(times: Sequence[Times], before: Sequence[Sequence[int]]) -> list[
     while best[at][1] < n:
         found.append(best[at][1:])
         at = best[at][2]
-    return found
+    return best[0][0], found
 
 
 class _Growing:
@@ -173,12 +206,12 @@ def _connected(begin: int, end: int, before: Sequence[Sequence[int]]) -> list[li
     return list(found.values())
 
 
-def _parts(connected: list[list[int]], times: Sequence[Times]) -> list[list[int]]:
+def _parts(connected: list[list[int]], times: Sequence[Times], most: int) -> list[list[int]]:
     """As many sections as there may be: what is connected, the shortest together."""
     def time(part: list[int]) -> int:
         return sum(times[k].one for k in part)
 
-    while len(connected) > MOST:
+    while len(connected) > most:
         first, second = sorted(sorted(connected, key=time)[:2])
         connected = [p for p in connected if p not in (first, second)]
         connected.append(sorted([*first, *second]))

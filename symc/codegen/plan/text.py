@@ -36,7 +36,11 @@ def _steps(plan: Plan, indent: str, own: bool) -> Iterator[str]:
     """``own``: the plan says when its memory appears and goes; in loops and branches it is there all the time."""
     lanes = any(s.lane for s in plan.steps)
     span = spans(plan.steps)
+    outer, bounds = indent, {at: group for group in plan.sections for at in group[:-1]}
     for at, step in enumerate(plan.steps):
+        if at in bounds:
+            yield outer + ("sections {" if at == bounds[at][0] else "} and {")
+            indent = outer + "  "
         names = [n for n in dict.fromkeys((*step.writes, *step.reads, step.scratch)) if n is not None]
         for n in names if own else ():
             buffer = plan.buffers[n]
@@ -50,6 +54,9 @@ def _steps(plan: Plan, indent: str, own: bool) -> Iterator[str]:
         for n in names if own else ():
             if plan.buffers[n].kind == "temp" and span[n][1] == at:
                 yield f"{indent}free %{n}"
+        if indent != outer and any(at + 1 == group[-1] for group in plan.sections):
+            indent = outer
+            yield outer + "}"
 
 
 def _body(plan: Plan, step: Step, k: int, indent: str) -> Iterator[str]:

@@ -90,8 +90,7 @@ class Interpreter:
         entry, fetch, bad = b.block, f.append_basic_block("fetch"), f.append_basic_block("bad")
         inner, self.run_sections = f, sections_ir.declare(self)
         self.code = self.code_of(self.data)
-        self.alone = b.icmp_unsigned("==", self.section, self.nothing)
-        self.left = b.select(self.alone, self.at(self.data, self.const(Word.LEFT)), self.section)
+        self.alone = b.icmp_unsigned("==", self.section, self.none())
         b.branch(fetch)
         b.position_at_end(fetch)
         self.fetch, self.ip = fetch, b.phi(self.i64, "ip")
@@ -109,7 +108,7 @@ class Interpreter:
         self.build_run(inner)
         self.begin("symc_prepare")
         start = self.b.load(self.at(self.data, self.const(Word.PREPARE)), typ=self.i64)
-        self.b.ret(self.b.call(inner, [self.data, start, self.nothing]))
+        self.b.ret(self.b.call(inner, [self.data, start, self.none()]))
         sections_ir.write(self, inner)
 
     def begin(self, name: str) -> None:
@@ -129,7 +128,7 @@ class Interpreter:
         with b.if_then(wanted, likely=False):
             b.store(self.of_pool(Pool.LIMIT, self.i64, []), limited)
         self.take_state()
-        status = b.call(inner, [self.data, self.const(0), self.nothing])
+        status = b.call(inner, [self.data, self.const(0), self.none()])
         self.give_state()
         with b.if_then(b.icmp_unsigned("!=", b.load(limited, typ=self.i64), self.const(0)), likely=False):
             self.of_pool(Pool.UNLIMIT, self.void, [])
@@ -178,10 +177,9 @@ class Interpreter:
     def const(self, k: int) -> Any:
         return self.ir.Constant(self.i64, k)
 
-    @property
-    def nothing(self) -> Any:
-        """The section of code that is in none."""
-        return self.ir.Constant(self.i64.as_pointer(), None)
+    def none(self) -> Any:
+        """The section of code that is in none: its first word is LEFT itself."""
+        return self.at(self.data, self.const(Word.LEFT))
 
     def code_of(self, data: Any) -> Any:
         return self.b.gep(data, [self.b.load(data, typ=self.i64)], source_etype=self.i64)
@@ -537,7 +535,7 @@ class Interpreter:
             b.ret(status)
 
     def pulse(self) -> None:
-        b, word = self.b, self.left
+        b, word = self.b, self.at(self.section, self.const(sections_ir.LEFT))
         left = b.sub(b.load(word, typ=self.i64), self.const(1))
         b.store(left, word)
         with b.if_then(b.icmp_signed("<=", left, self.const(0)), likely=False):  # below, if Python failed the last time

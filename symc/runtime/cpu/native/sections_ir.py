@@ -28,6 +28,7 @@ def declare(i: Any) -> Any:
     kind = i.ir.FunctionType(i.i64, [words, i.i64, i.i64, i.i64, words])
     function = i.ir.Function(i.module, kind, "sections")
     function.linkage = "internal"
+    function.attributes.add("noinline")  # the interpreter keeps its registers
     return function
 
 
@@ -108,6 +109,7 @@ def _write_section(i: Any, interpret: Any) -> Any:
     words = i.i64.as_pointer()
     i.function = function = i.ir.Function(i.module, i.ir.FunctionType(i.void, [words]), "section")
     function.linkage = "internal"
+    function.attributes.add("noinline")  # the interpreter keeps its registers
     b = i.b = i.ir.IRBuilder(function.append_basic_block("entry"))
     begin, end, data, first = (b.load(i.at(function.args[0], i.const(k)), typ=i.i64) for k in range(4))
     data, own = b.inttoptr(data, words), b.alloca(i.i64, COUNT)
