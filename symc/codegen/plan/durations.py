@@ -6,6 +6,7 @@ be short.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 
 from symc.codegen.plan.cells import nominal
@@ -42,7 +43,7 @@ def durations(plan: Plan, group: Sequence[int]) -> Durations:
     alone: Size = 0
     total: Size = 0
     longest: Size = 0
-    for begin, end in zip(group, group[1:], strict=False):
+    for begin, end in itertools.pairwise(group):
         steps = [(s, duration(s)) for s in plan.steps[begin:end]]
         alone = alone + _sum(divided(s, t) for s, t in steps)
         section = _sum(t for _, t in steps)
@@ -61,7 +62,7 @@ def divided(step: Step, time: Size) -> Size:
 
 
 def divisible(step: Step) -> bool:
-    """Is a step one whose parts several threads compute, if it takes long enough? (Rather too often.)"""
+    """True for a step whose parts several threads compute, if it takes long enough; rather too often."""
     form = as_gemm(step.value) if step.kind == "call" else None
     if form is not None:
         return not (form.gram or 1 in (form.m, form.n) or (form.batch == 1 and isinstance(form.m, int) and form.m < 48))

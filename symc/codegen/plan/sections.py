@@ -10,6 +10,7 @@ that is theirs while the group runs. A plan that would take much more memory, or
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 from symc.codegen.plan.bufferize import host_in_results, spans
@@ -130,8 +131,8 @@ class Times:
 
 
 def is_barrier(step: Step) -> bool:
-    """Must a step run alone? What has effects, runs in Python or looks for signals by itself, and functions of users,
-    which may know no threads."""
+    """True for a step that must run alone: it has effects, runs in Python, looks for signals by itself, or calls a
+    function of a user, which may know no threads."""
     inside = (v for r in step.value.regions for v in every_value(r))
     return any(has_effect(v) or in_python(v) or is_long(v) or not is_builtin(v.op) for v in (step.value, *inside))
 
@@ -240,7 +241,7 @@ def _packed(plan: Plan) -> Plan:
     span = spans(plan.steps)
     home: dict[str, tuple[int, int]] = {}  # the section of temps
     for group in plan.sections:
-        for part in zip(group, group[1:], strict=False):
+        for part in itertools.pairwise(group):
             home |= {n: part for n, (first, last) in span.items() if part[0] <= first and last < part[1]}
     temps: list[Temp] = []
     own: dict[tuple[int, int], list[Temp]] = {}

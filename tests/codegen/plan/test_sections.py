@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,7 +65,7 @@ def sectioned(f: Function, donated=frozenset(), short: int = 1, **options) -> Pl
 
 
 def ranges(group: tuple[int, ...]) -> list[range]:
-    return [range(a, b) for a, b in zip(group, group[1:], strict=False)]
+    return [range(a, b) for a, b in itertools.pairwise(group)]
 
 
 def run_at_the_same_time(plan: Plan, arrays: list[np.ndarray], choose: random.Random) -> list[np.ndarray]:
@@ -159,7 +160,7 @@ def mutants(plan: Plan) -> Iterator[Plan]:
         if group[-1] < following:
             yield changed((*group, group[-1] + 1))
     names = list(plan.offsets)
-    for a, b in zip(names, names[1:], strict=False):
+    for a, b in itertools.pairwise(names):
         if plan.buffers[a].nbytes == plan.buffers[b].nbytes:
             yield replace(plan, offsets={**plan.offsets, a: plan.offsets[b]})
 
@@ -172,7 +173,8 @@ def test_mutants_that_give_other_values_are_refused():
         wanted = evaluate_function(f, arrays)
         for mutant in mutants(plan):
             found = [run_at_the_same_time(mutant, arrays, random.Random(k)) for k in range(3)]
-            differs = any(not np.array_equal(a, b, equal_nan=True) for r in found for a, b in zip(r, wanted, strict=True))
+            pairs = [pair for r in found for pair in zip(r, wanted, strict=True)]
+            differs = any(not np.array_equal(a, b, equal_nan=True) for a, b in pairs)
             try:
                 check_plan(mutant, fails=CALLS_FAIL_NOT)
             except PlanError:
@@ -216,7 +218,8 @@ def test_effects_are_in_no_sections():
     assert "print" not in inside
 
 
-@pytest.mark.parametrize("sections", [((0,),), ((0, 2),), ((0, 0, 1),), ((2, 1, 0),), ((0, 1, 9),), ((0, 1, 2), (1, 2, 3))])
+@pytest.mark.parametrize(
+    "sections", [((0,),), ((0, 2),), ((0, 0, 1),), ((2, 1, 0),), ((0, 1, 9),), ((0, 1, 2), (1, 2, 3))])
 def test_sections_are_stretches_of_steps(sections):
     plan = make_plan(towers(3, 1, 8))
     with pytest.raises(PlanError, match="are no sections of its"):
@@ -319,6 +322,7 @@ def test_many_sections_are_put_together():
 
 
 def test_the_text_says_what_runs_at_the_same_time():
-    text = [line.strip().partition(" {mode")[0] for line in print_plan(make_plan(factorized("qr", 2, 300), sections=True)).splitlines()]
+    lines = print_plan(make_plan(factorized("qr", 2, 300), sections=True)).splitlines()
+    text = [line.strip().partition(" {mode")[0] for line in lines]
     shown = [line for line in text if not line.startswith(("alloc", "free", "//", "arena", "plan", "return"))]
     assert shown == ["sections {", "[0] %b0, %b1 <- call qr %x0", "} and {", "[0] %b2, %b3 <- call qr %x1", "}", "}"]

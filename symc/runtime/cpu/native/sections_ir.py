@@ -58,7 +58,7 @@ def write(i: Any, interpret: Any) -> None:
     code = i.code_of(i.data)
 
     def asks(k: Any) -> tuple[Any, Any]:
-        """Whether a section has not ended, and whether it asks for Python, not for a look at signals."""
+        """Two flags of a section: it has not ended; it asks for Python, and not for a look at signals."""
         at = b.load(place(k), typ=i.i64)
         stopped = b.icmp_signed(">=", at, i.const(0))
         op = b.load(i.at(code, b.select(stopped, at, i.const(0))), typ=i.i64)
