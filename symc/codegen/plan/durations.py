@@ -92,7 +92,8 @@ def _inside(v: Value) -> Size:
         return 0
     if v.regions:
         inner = _sum(_inside(x) for r in v.regions for x in postorder(r.results))
-        return inner * (v.attrs.get("length") or TURNS)
+        length = v.attrs.get("length")
+        return inner * (TURNS if length is None else length)
     how, kernel = v.op.lowering, v.op.facts.kernel
     if isinstance(how, Update):
         return PLACED * v.operands[1].types[0].size

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from symc.codegen.plan import sections as sectioning
 from symc.codegen.plan.check_plan import check_plan
 from symc.codegen.plan.check_sections import check_sections
-from symc.codegen.plan.durations import durations
+from symc.codegen.plan.durations import duration, durations
 from symc.codegen.plan.planner import make_plan, print_plan
 from symc.errors import PlanError
 from symc.ir.dim import evaluate, size_name
 from symc.ir.function import Function, Input, function
-from symc.ir.op import lookup
+from symc.ir.op import all_ops, lookup
 from symc.ir.parse import parse
-from symc.ir.plan import Plan
+from symc.ir.plan import Plan, Step
 from symc.ir.reference import evaluate_function
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
@@ -312,6 +312,37 @@ def test_sizes_that_are_not_known_are_decided_by_the_call():
     found = durations(plan, group)
     for n, pays in ((10, False), (400, True)):
         assert (evaluate(found.together, {"n": n}) < evaluate(found.alone, {"n": n})) == pays
+
+
+@pytest.mark.parametrize("op", [op for op in all_ops() if op.samples is not None], ids=str)
+def test_every_op_has_a_duration(op):
+    for arrays, attrs in itertools.islice(op.samples(), 3):
+        v = op(*[fresh_input(TensorType(a.dtype, a.shape)) for a in map(np.asarray, arrays)], **attrs)
+        assert duration(Step("call", v, (), ())) > 0
+
+
+LOOP = """
+func @f(%x: f64[n]) -> (f64[]) {
+  %0 = fused %x : f64[] {
+  ^(%p0: f64[n]):
+    %0, %1 = loop 0.0:f64[], %p0 {carry = 1, length = n} : f64[], f64[n] {
+    ^(%p0: i64[], %p1: f64[], %p2: f64[n]):
+      %0 = load %p2, %p0 : f64[]
+      %1 = sin %p1 : f64[]
+      %2 = add %0, %1 : f64[]
+      yield %2, %2
+    }
+    yield %0
+  }
+  return %0
+}
+"""
+
+
+def test_a_loop_in_a_kernel_takes_as_long_as_it_has_steps():
+    (step,) = make_plan(parse(LOOP), sections=True).steps
+    short, long = (evaluate(duration(step), {"n": n}) for n in (10, 10_000))
+    assert short < long and evaluate(duration(step), {"n": 20_000}) > 1.9 * long
 
 
 def test_many_sections_are_put_together():
