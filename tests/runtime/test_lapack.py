@@ -92,6 +92,15 @@ def test_one_program_serves_every_size(python_steps):
     assert not python_steps
 
 
+def test_one_program_factors_tall_and_wide_matrices(python_steps):
+    f = sc.compile(tuple(sc.linalg.qr(sc.input("t", "f8", shape=("b", "m", "n")))))
+    for shape in ((2, 7, 3), (3, 2, 9), (1, 4, 4), (2, 1, 5), (2, 5, 1), (1, 40, 90)):
+        x = RNG.normal(size=shape)
+        for got, want in zip(f(x), np.linalg.qr(x), strict=True):
+            np.testing.assert_allclose(got, want, atol=1e-12)
+    assert not python_steps
+
+
 def test_loops_and_branches_call_no_python(python_steps):
     a, b = sc.matrix("a"), sc.vector("b")
 

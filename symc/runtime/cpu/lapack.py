@@ -286,20 +286,33 @@ def _svd(e: Emitter) -> None:
 
 
 def _qr(e: Emitter) -> None:
-    """QR of the transpose of A in memory, whose columns are then apart, as are those that a reflection changes."""
+    """QR of the transpose of A in memory, whose columns are then apart, as are those that a reflection changes. Of a
+    wide matrix only the first m columns are factored: they determine Q, and a product turns the others."""
     *batch, m, n = e.shapes[0]
-    count, k, size = product(batch), minimum(m, n), e.dtype.itemsize
-    wide = e.shapes[1][-1]  # the columns of Q: m for all of Q, else k
-    a, tau, upper = e.memory(maximum(wide, n) * m), e.memory(k), e.memory(wide * n)
-    factor, make = e.work(BLOCK * n), e.work(BLOCK * wide)
-    with e.each(count, e.matrices(0), e.matrices(1), e.matrices(2)) as (source, q, r):
-        e.transpose(a, source, m, n)
-        e.lapack("geqrf", m, n, a, m, tau, *factor)
-        e.code.emit(Op.CLEAR, e.slot(upper), wide * n * size)
-        e.quietly("lacpy", "U", k, n, a, m, upper, wide)
-        e.transpose(r, upper, n, wide)
-        e.lapack("ungqr" if e.complex else "orgqr", m, wide, k, a, m, tau, *make)
+    wide, k = e.shapes[1][-1], minimum(m, n)  # the columns of Q: m for all of Q, else k
+    a, tau, upper = e.memory(maximum(wide, k) * m), e.memory(k), e.memory(wide * k)
+    work = e.work(BLOCK * maximum(wide, k))
+
+    def factor(source: At, q: At, r: At) -> None:
+        e.transpose(a, source, m, k)
+        e.lapack("geqrf", m, k, a, m, tau, *work)
+        e.code.emit(Op.CLEAR, e.slot(upper), wide * k * e.dtype.itemsize)
+        e.quietly("lacpy", "U", k, k, a, m, upper, wide)
+        e.transpose(r, upper, k, wide)
+        e.lapack("ungqr" if e.complex else "orgqr", m, wide, k, a, m, tau, *work)
         e.transpose(q, a, wide, m)
+
+    def factor_first(source: At, q: At, r: At) -> None:
+        left, others, to = e.memory(m, m), At(e.code.slot()), At(e.code.slot())
+        e.quietly("lacpy", "A", m, m, source, n, left, m)
+        factor(left, q, left)
+        e.quietly("lacpy", "A", m, m, left, m, r, n)
+        for second, first in ((others, source), (to, r)):
+            e.code.emit(Op.MOVE, second, first, m * e.dtype.itemsize)
+        e.quietly("gemm", "N", "C", n - m, m, m, 1.0, others, n, q, m, 0.0, to, n)
+
+    with e.each(product(batch), e.matrices(0), e.matrices(1), e.matrices(2)) as matrix:
+        e.lowering.choose(m, n, partial(factor_first, *matrix), partial(factor, *matrix))
 
 
 RECIPES: dict[str, Callable[[Emitter], None]] = {
