@@ -100,7 +100,7 @@ def cast_template(source, target) -> str | None:
         form = cast_template(source.type(0).real.dtype, target)
         return form and form.format("{0}.real")
     if source.kind == "f" and target.kind in "iu":
-        return f"{DTYPE_NAMES[target]}(to_int({{0}}))"
+        return f"{DTYPE_NAMES[target]}(to_i{64 if target.itemsize == 8 else 32}({{0}}))"
     if is_narrow(target):  # ``round_half`` knows doubles
         return "{0}" if source.kind == "f" and not is_foreign(target) else "f32({0})"
     return f"{DTYPE_NAMES[target]}({{0}})"

@@ -382,7 +382,7 @@ def _ensure_reference(x, shape):
 ensure_shape: Op = register(Op(
     "ensure_shape", _ensure_infer, _ensure_reference,
     Linear(lambda g, v: (ensure_shape(g, shape=v.operands[0].shape),)),
-    View(), frozenset({"movement"}),
+    View(), frozenset({"movement", "asserts"}),
     lambda: iter([((np.ones((2, 3)),), dict(shape=(2, 3)))]),
     "The operand, whose sizes are asserted to be `shape`: the source of guards.",
     Facts(element=lambda v, index, at: at(0, index)),

@@ -15,6 +15,7 @@ other group alone moves into it. Both steps are linear in the size of the graph.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 
@@ -33,6 +34,7 @@ from symc.opt.fusion.cuts import STREAMS, cut
 from symc.opt.fusion.groups import Group, Shape, is_costly, is_full, space
 from symc.opt.fusion.kernel_form import Forms
 from symc.opt.fusion.kernel_ops import (
+    chooses,
     is_fold,
     is_free,
     is_kernel_op,
@@ -48,6 +50,9 @@ MAX_VALUES = 64
 
 #: Groups up to this size join others of their space and level even if they share no operand: fewer launches.
 SMALL = 8
+
+#: What joins or pads arrays is repeated by at most so many readers: each element asks in which part it lies.
+MAX_READERS = 9
 
 #: A kernel that waits for operands reads at most about this many: they are all in memory when it runs.
 MAX_HELD = 8
@@ -78,8 +83,9 @@ class Fusion:
         for v in self.values:
             if not v.operands and is_free(v) or is_number(v, numbers):
                 numbers.add(v)
+        readers = Counter(o for v in self.values for o in v.operands if chooses(o))
         for v in reversed(self.values):
-            if v not in wanted and (v in numbers or is_free(v)):
+            if v not in wanted and (v in numbers or is_free(v)) and readers[v] <= MAX_READERS:
                 inlined.add(v)
             else:
                 wanted.update(v.operands if isinstance(v.op.lowering, View) else needs_memory(v))

@@ -23,13 +23,15 @@ def element_form(v: Value) -> Element | None:
     """The form in which one element of ``v`` is computed, if it can be."""
     if isinstance(v.op.lowering, Element):
         return v.op.lowering
-    if v.op.facts.element is not None and _only_unit_axes(v):
+    if v.op.facts.element is not None and _same_places(v):
         return Element(v.op.facts.element)
     return None
 
 
-def _only_unit_axes(v: Value) -> bool:
-    return [s for s in v.shape if s != 1] == [s for s in v.operands[0].shape if s != 1]
+def _same_places(v: Value) -> bool:
+    """The index of an element is that in the operand, but for axes of one. What asserts sizes is checked before a call
+    runs."""
+    return "asserts" in v.op.traits or [s for s in v.shape if s != 1] == [s for s in v.operands[0].shape if s != 1]
 
 
 def is_kernel_op(v: Value) -> bool:
@@ -86,6 +88,11 @@ def is_free(v: Value) -> bool:
     if v.op.name == "constant":
         return not v.shape
     return is_kernel_op(v) and (is_movement(v) or not v.operands)
+
+
+def chooses(v: Value) -> bool:
+    """A movement with elements of several operands: where an element lies says of which."""
+    return "movement" in v.op.traits and len(v.operands) > 1
 
 
 def is_number(v: Value, numbers: set[Value]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from symc.codegen.language.helpers import Helper
 from symc.codegen.language.typed import Scalar
 from symc.runtime.compilers.llvm_scalars import Instructions
-from symc.runtime.library import power
+from symc.runtime.library import division, power
 
 #: The greatest whole power that is made of products.
 MAX_POWER = 64
@@ -18,8 +18,13 @@ MAX_POWER = 64
 def of_literal(f: Instructions, helper: Helper, xs: Sequence[Scalar]) -> Scalar | None:
     """The function, where its second operand is a number that it is known for; else None."""
     known = _KNOWN.get(helper.name)
-    number = xs[1].number if known is not None else None
-    return known(f, xs[0], number) if known is not None and number is not None else None
+    if known is None:
+        return None
+    number = xs[1].number
+    if number is not None:
+        return known(f, xs[0], number)
+    near = _NEAR.get(helper.name)
+    return _near(f, near, *xs) if near is not None else None
 
 
 # -- integers
@@ -48,6 +53,13 @@ def _division(sign: str) -> Callable[[Instructions, Scalar, int | float], Scalar
     return divided
 
 
+def _near(f: Instructions, near: Helper, x: Scalar, y: Scalar) -> Scalar | None:
+    """An integer divided by another: by vectors, of signed ones of less than 2**51."""
+    if f.module.afterwards is None or "u64" in (x.type, y.type) or any(_stems_from_variable(f, v.ref) for v in (x, y)):
+        return None
+    return f.cast(f.call(near, [f.cast(x, "i64"), f.cast(y, "i64")]), x.type)
+
+
 def _upper_half(f: Instructions, n: str, factor: int) -> str:
     """The upper 64 of the 128 bits of an unsigned product, by those of halves."""
     word = 2**32 - 1
@@ -61,7 +73,7 @@ def _upper_half(f: Instructions, n: str, factor: int) -> str:
 
 def _stems_from_variable(f: Instructions, ref: str) -> bool:
     """True if a number is made of one of a step before: of those no loop makes vectors, and one division is faster."""
-    if not any(t == "i64" for t, _ in f.variables.values()):
+    if not any(t[0] in "iu" for t, _ in f.variables.values()):
         return False
     made = dict(line.strip().split(" = ", 1) for line in f.lines if " = " in line)
     todo, seen = [ref], {ref}
@@ -101,4 +113,5 @@ def _squaring(n: int, square: Any, times: Callable[[Any, Any], Any]) -> Any:
     return found
 
 
+_NEAR = {"int_floordiv": division.near_int_floordiv, "int_mod": division.near_int_mod}
 _KNOWN = {"int_floordiv": _division("//"), "int_mod": _division("%"), "_pow64": _power, "_pow32": _power}

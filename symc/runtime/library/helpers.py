@@ -13,9 +13,12 @@ from symc.codegen.language.names import (
     INF,
     bits,
     bits32,
+    bits64,
     copysign,
     f32,
+    f64,
     float32_of,
+)
     floor,
     fma,
     fmod,
@@ -23,8 +26,14 @@ from symc.codegen.language.names import (
     i32,
     like,
     to_half,
+<<<<<<< HEAD
     trunc,
     u16,
+=======
+    to_int,
+    trunc,
+    wrap_sub,
+>>>>>>> a0275d6 (kernels: vectors of conversions to integers and of hypot; assertions of sizes fuse)
 )
 
 
@@ -106,6 +115,30 @@ def floordiv(x, y):
         return math.copysign(zero(x), x / y)
     f = floor(q)
     return f + like(x, 1) if q - f > 0.5 else f
+
+
+@rarely
+def far_to_i32(x):
+    return i32(to_int(x))
+
+
+@inlined
+def to_i32(x):
+    """The 32 lowest bits of ``to_int``: of this width there are vectors."""
+    return far_to_i32(x) if not (abs(x) < 2147483648.0) else i32(x)
+
+
+@rarely
+def far_to_i64(x):
+    return to_int(x)
+
+
+@inlined
+def to_i64(x):
+    """``to_int`` by the sum with 1.5 * 2**52, whose last bits are the number."""
+    y = f64(x)
+    near = wrap_sub(bits64(trunc(y) + 6755399441055744.0), 4843621399236968448)
+    return far_to_i64(y) if not (abs(y) < 2251799813685248.0) else near
 
 
 @inlined

@@ -22,6 +22,7 @@ from symc.codegen.language.names import (
     bits64,
     copysign,
     f32,
+    f64,
     float32_of,
     float64_of,
     floor,
@@ -257,8 +258,8 @@ def _cbrt32(x):
     return copysign(c, x) if size > f32(0.0) and size < f32(INF) else x
 
 
-@inlined
-def _hypot64(x, y):
+@rarely
+def far_hypot64(x, y):
     """Scaled by a power of two where the greater square would leave the range, or the lesser one that matters."""
     a, b = abs(x), abs(y)
     high, low = (a if a > b else b), (b if a > b else a)
@@ -270,16 +271,23 @@ def _hypot64(x, y):
     return INF if a == INF or b == INF else r
 
 
+@rarely
+def far_hypot32(x, y):
+    return f32(far_hypot64(f64(x), f64(y)))
+
+
+@inlined
+def _hypot64(x, y):
+    s = x * x + y * y
+    far = not (s < 1e300) or s < 1e-280 and (x != 0.0 or y != 0.0)
+    return far_hypot64(x, y) if far else math.sqrt(s)
+
+
 @inlined
 def _hypot32(x, y):
-    a, b = abs(x), abs(y)
-    high, low = (a if a > b else b), (b if a > b else a)
-    scale = f32(2.0**-100) if high > f32(1e18) else (f32(2.0**100) if high < f32(1e-15) else f32(1.0))
-    back = f32(2.0**100) if high > f32(1e18) else (f32(2.0**-100) if high < f32(1e-15) else f32(1.0))
-    h, s = high * scale, low * scale
-    r = math.sqrt(h * h + s * s) * back
-    r = r if a == a and b == b else f32(NAN)
-    return f32(INF) if a == f32(INF) or b == f32(INF) else r
+    s = x * x + y * y
+    far = not (s < f32(1e38)) or s < f32(1e-28) and (x != f32(0.0) or y != f32(0.0))
+    return far_hypot32(x, y) if far else math.sqrt(s)
 
 
 pow = by_width(_pow32, _pow64)  # x**y
