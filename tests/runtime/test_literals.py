@@ -24,6 +24,51 @@ def test_integers_divided_by_a_number(d, dtype):
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+def test_integers_divided_by_integers(dtype):
+    """Those around the ends of what floats hold, and those that a division may not meet."""
+    info = np.iinfo(dtype)
+    near = [s * 2**k + d for k in (0, 7, 15, 23, 24, 31, 32, 50, 51, 52, 53, 62, 63) for s in (1, -1) for d in (-1, 0, 1)]
+    odd = np.array(sorted({v for v in [0, info.min, info.max, *near] if info.min <= v <= info.max}), dtype)
+    some = R.integers(info.min, info.max, 5000, dtype, endpoint=True) >> R.integers(0, 8 * odd.itemsize, 5000).astype(dtype)
+    x = np.concatenate([np.repeat(odd, odd.size), some, some])
+    y = np.concatenate([np.tile(odd, odd.size), some[::-1], np.roll(some, 1) >> (np.array(2, dtype))])
+    found = sc.jit(lambda a, b: (a % b, a // b, sc.sum(a // b)))(x, y)
+    with np.errstate(all="ignore"):
+        for got, want in zip(found, (x % y, x // y, np.sum(x // y)), strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_floats_become_integers(dtype):
+    """Toward zero, the lowest bits of what fits into 64, and the least number elsewhere."""
+    with np.errstate(all="ignore"):
+        steps = [s * 2.0**k for k in (0, 6, 7, 8, 15, 16, 30, 31, 32, 50, 51, 52, 53, 62) for s in (1, -1)]
+        ends = np.array(steps, dtype)
+        x = np.concatenate([ends, np.nextafter(ends, np.zeros(1, dtype)),
+                            np.nextafter(ends, np.array(np.inf, dtype) * np.sign(ends)), ends + np.sign(ends) / 2,
+                            np.array([0.0, -0.0, 0.5, -0.5, 2.5, -2.5], dtype), R.normal(size=3000).astype(dtype) * 300])
+        x = x[np.isfinite(x)].astype(dtype)
+        whole = [int(v) for v in x]
+        for to in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"):
+            bits = 8 * np.dtype(to).itemsize
+            want = np.array([v % 2**bits for v in whole], "u8").astype(f"u{bits // 8}").view(to)
+            np.testing.assert_array_equal(sc.jit(lambda v, to=to: v.astype(to))(x), want)
+        odd = np.array([np.nan, np.inf, -np.inf] * 7, dtype)
+        assert set(sc.jit(lambda v: v.astype("i8"))(odd).tolist()) == {LEAST}
+        assert set(sc.jit(lambda v: v.astype("i4"))(odd).tolist()) == {0}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_hypot_where_squares_leave_the_range(dtype):
+    with np.errstate(all="ignore"):
+        powers = 10.0 ** np.linspace(-44 if dtype == "f4" else -322, 38 if dtype == "f4" else 307, 60)
+        line = np.concatenate([powers, [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -3.0]]).astype(dtype)
+        x, y = np.repeat(line, line.size), np.tile(line, line.size)
+        got, want = sc.jit(sc.hypot)(x, y), np.hypot(x.astype("g"), y.astype("g")).astype(dtype)
+    np.testing.assert_allclose(got, want, rtol=3 * np.finfo(dtype).eps, atol=np.finfo(dtype).smallest_subnormal)
+
+
 def test_a_carried_number_is_divided_once():
     """A loop of steps has no vectors: LLVM's product of 64 bits is faster than four of halves."""
     def text(body):

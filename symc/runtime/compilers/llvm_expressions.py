@@ -10,7 +10,7 @@ from symc.codegen.language.expressions import Primitive
 from symc.codegen.language.helpers import Helper
 from symc.codegen.language.syntax import Unsupported, every
 from symc.codegen.language.typed import PARTS, Pointer, Scalar, Value
-from symc.runtime.compilers.llvm_literals import of_literal
+from symc.runtime.compilers.llvm_literals import vectorized
 from symc.runtime.compilers.llvm_primitives import primitive
 from symc.runtime.compilers.llvm_scalars import LLVM, Declarations, Instructions
 
@@ -104,7 +104,7 @@ class Blocks(Instructions):
         return primitive(name)
 
     def call(self, helper: Helper, xs: Sequence[Scalar]) -> Value:
-        if (known := of_literal(self, helper, xs)) is not None:
+        if (known := vectorized(self, helper, xs)) is not None:
             return known
         symbol, result = self.module.helper(helper, tuple(x.type for x in xs))
         found = self.emit(f"call {llvm_type(result)} @{symbol}({', '.join(f'{LLVM[x.type]} {x.ref}' for x in xs)})")

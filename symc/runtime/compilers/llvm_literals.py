@@ -1,4 +1,5 @@
-"""Library functions of a literal: quotients and remainders by a number, whole powers. Loops around them vectorize."""
+"""Quotients and remainders of integers, and whole powers, so that loops around them vectorize: by a literal, and of integers
+by integers."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from symc.codegen.language.helpers import Helper
-from symc.codegen.language.typed import Scalar
+from symc.codegen.language.typed import Scalar, width
 from symc.runtime.compilers.llvm_scalars import Instructions
 from symc.runtime.library import division, power
 
@@ -15,16 +16,15 @@ from symc.runtime.library import division, power
 MAX_POWER = 64
 
 
-def of_literal(f: Instructions, helper: Helper, xs: Sequence[Scalar]) -> Scalar | None:
-    """The function, where its second operand is a number that it is known for; else None."""
+def vectorized(f: Instructions, helper: Helper, xs: Sequence[Scalar]) -> Scalar | None:
+    """The function of these operands as what loops vectorize around, where that is known; else None."""
     known = _KNOWN.get(helper.name)
     if known is None:
         return None
     number = xs[1].number
     if number is not None:
         return known(f, xs[0], number)
-    near = _NEAR.get(helper.name)
-    return _near(f, near, *xs) if near is not None else None
+    return _near(f, helper.name, *xs) if helper.name in ("int_floordiv", "int_mod") else None
 
 
 # -- integers
@@ -53,11 +53,17 @@ def _division(sign: str) -> Callable[[Instructions, Scalar, int | float], Scalar
     return divided
 
 
-def _near(f: Instructions, near: Helper, x: Scalar, y: Scalar) -> Scalar | None:
-    """An integer divided by another: by vectors, of signed ones of less than 2**51."""
+def _near(f: Instructions, name: str, x: Scalar, y: Scalar) -> Scalar | None:
+    """An integer divided by another: by vectors of floats, where they are exact in those."""
     if f.module.afterwards is None or "u64" in (x.type, y.type) or any(_stems_from_variable(f, v.ref) for v in (x, y)):
         return None
-    return f.cast(f.call(near, [f.cast(x, "i64"), f.cast(y, "i64")]), x.type)
+    bits = max(width(v.type) + (v.type[0] == "u") for v in (x, y))
+    if bits > 32:
+        by = division.near_int_mod if name == "int_mod" else division.near_int_floordiv
+        return f.cast(f.call(by, [f.cast(v, "i64") for v in (x, y)]), x.type)
+    by = division.short_mod if name == "int_mod" else division.short_floordiv
+    wide = "f32" if bits <= 17 else "f64"
+    return f.cast(f.call(by, [*[f.cast(v, "i32") for v in (x, y)], *[f.cast(v, wide) for v in (x, y)]]), x.type)
 
 
 def _upper_half(f: Instructions, n: str, factor: int) -> str:
@@ -113,5 +119,4 @@ def _squaring(n: int, square: Any, times: Callable[[Any, Any], Any]) -> Any:
     return found
 
 
-_NEAR = {"int_floordiv": division.near_int_floordiv, "int_mod": division.near_int_mod}
 _KNOWN = {"int_floordiv": _division("//"), "int_mod": _division("%"), "_pow64": _power, "_pow32": _power}

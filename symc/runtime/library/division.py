@@ -8,17 +8,23 @@ then rounded down, may be one too great, never too small; the remainder is exact
 from __future__ import annotations
 
 from symc.codegen.language.helpers import inlined, rarely
-from symc.codegen.language.names import bits64, float64_of, floor, fma, i64, wrap_add, wrap_sub
+from symc.codegen.language.names import bits64, float64_of, f64, floor, fma, i32, i64, like, wrap_add, wrap_sub
 
 
 @rarely
 def far_int_mod(x, y):
-    return i64(0) if y == 0 or y == -1 else x % y
+    if y == 0 or y == -1:
+        return i64(0)
+    return i64(x % y)
 
 
 @rarely
 def far_int_floordiv(x, y):
-    return i64(0) if y == 0 else (-x if y == -1 else x // y)
+    if y == 0:
+        return i64(0)
+    if y == -1:
+        return i64(wrap_sub(0, x))
+    return i64(x // y)
 
 
 @inlined
@@ -51,3 +57,35 @@ def near_int_floordiv(x, y):
     r = fma(-q, b, a)
     found = _integer(q - (1.0 if r != 0.0 and (r < 0.0) != (b < 0.0) else 0.0))
     return far_int_floordiv(x, y) if _is_far(a, b) else found
+
+
+@rarely
+def far_short_mod(x, y):
+    if y == 0:
+        return i32(0)
+    return i32(i64(x) % i64(y))
+
+
+@rarely
+def far_short_floordiv(x, y):
+    if y == 0:
+        return i32(0)
+    return i32(i64(x) // i64(y))
+
+
+@inlined
+def short_mod(x, y, a, b):
+    """Of integers of at most 32 bits that are a and b as floats."""
+    t = a / b
+    r = fma(-floor(t), b, a)
+    found = i32(r + (b if r != like(b, 0) and (r < like(b, 0)) != (b < like(b, 0)) else like(b, 0)))
+    return far_short_mod(x, y) if not (abs(t) < 2147483648.0) else found
+
+
+@inlined
+def short_floordiv(x, y, a, b):
+    t = a / b
+    q = floor(t)
+    r = fma(-q, b, a)
+    found = i32(q - (like(b, 1) if r != like(b, 0) and (r < like(b, 0)) != (b < like(b, 0)) else like(b, 0)))
+    return far_short_floordiv(x, y) if not (abs(t) < 2147483648.0) else found
