@@ -6,8 +6,11 @@ named ops, because what it leaves (a maximum, a shifted sum of exponentials) no 
 
 from __future__ import annotations
 
-from symc.ir.op import Decompose, lookup
+from collections.abc import Iterator
+
+from symc.ir.op import Decompose, Sorting, lookup
 from symc.ir.ops.leaf import get
+from symc.ir.ops.shape import concat, slice_, transpose
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
@@ -34,3 +37,63 @@ def decompose_named(v: Value) -> Value | None:
         return None
     found = lowering.f(whole)
     return found[v.attrs["index"]] if isinstance(found, list) else found
+
+
+#: The longest lines that are sorted by exchanges of whole slices.
+MOST_EXCHANGED = 16
+
+
+@rewrite(
+    "sort",
+    exact=False,
+    equation="sort(x) -> exchanges of slices, where the elements of a line lie apart",
+    examples=lambda: [
+        lookup("sort")(leaves(1, {}, (5, 3))[0], axis=0),
+        lookup("sort")(transpose(leaves(1, {0: "u8"}, (4, 3))[0], perm=(1, 0)), axis=1),
+    ],
+)
+def exchange_slices(v: Value) -> Value | None:
+    """Medians of a few images or neighbours: exchanges are vectors over all other axes, and what is not read goes.
+    Zeros of both signs may come in another order."""
+    (x,), axis = v.operands, v.attrs["axis"]
+    n = v.shape[axis]
+    if not isinstance(v.op.lowering, Sorting) or not isinstance(n, int) or not 2 <= n <= MOST_EXCHANGED:
+        return None
+    if axis == x.ndim - 1 and not _lies_apart(x, axis):
+        return None
+    size, first = (*x.shape[:axis], 1, *x.shape[axis + 1 :]), (0,) * x.ndim
+    lines = [slice_(x, start=(*first[:axis], k, *first[axis + 1 :]), size=size, step=(1,) * x.ndim) for k in range(n)]
+    for i, j in _exchanges(n):
+        lines[i], lines[j] = _ordered(lines[i], lines[j])
+    return concat(*lines, axis=axis)
+
+
+def _lies_apart(x: Value, axis: int) -> bool:
+    """True if what is side by side along an axis comes from elsewhere."""
+    while x.op is transpose:
+        axis, (x,) = x.attrs["perm"][axis], x.operands
+    return axis != x.ndim - 1 or x.op is concat and x.attrs["axis"] == axis
+
+
+def _exchanges(n: int) -> Iterator[tuple[int, int]]:
+    """Pairs of Batcher's merge exchange (Knuth, volume 3, 5.2.2, algorithm M)."""
+    top = 1 << (n - 1).bit_length() - 1
+    p = top
+    while p:
+        q, r, d = top, 0, p
+        while True:
+            yield from ((i, i + d) for i in range(n - d) if i & p == r)
+            if q == p:
+                break
+            d, q, r = q - p, q // 2, p
+        p //= 2
+
+
+def _ordered(a: Value, b: Value) -> tuple[Value, Value]:
+    """The lesser and the greater; nan is the greatest."""
+    swap = lookup("lt")(b, a)
+    if a.dtype.kind == "f":
+        isnan, both = lookup("isnan"), lookup("and")
+        swap = lookup("or")(swap, both(isnan(a), lookup("not")(isnan(b))))
+    where = lookup("where")
+    return where(swap, b, a), where(swap, a, b)

@@ -10,7 +10,7 @@ from typing import Any
 from symc.codegen.language.helpers import Helper
 from symc.codegen.language.typed import Scalar, width
 from symc.runtime.compilers.llvm_scalars import Instructions
-from symc.runtime.library import division, power
+from symc.runtime.library import meaning, power
 
 #: The greatest whole power that is made of products.
 MAX_POWER = 64
@@ -59,11 +59,9 @@ def _near(f: Instructions, name: str, x: Scalar, y: Scalar) -> Scalar | None:
         return None
     bits = max(width(v.type) + (v.type[0] == "u") for v in (x, y))
     if bits > 32:
-        by = division.near_int_mod if name == "int_mod" else division.near_int_floordiv
-        return f.cast(f.call(by, [f.cast(v, "i64") for v in (x, y)]), x.type)
-    by = division.short_mod if name == "int_mod" else division.short_floordiv
+        return f.cast(f.call(meaning(f"near_{name}"), [f.cast(v, "i64") for v in (x, y)]), x.type)
     wide = "f32" if bits <= 17 else "f64"
-    return f.cast(f.call(by, [*[f.cast(v, "i32") for v in (x, y)], *[f.cast(v, wide) for v in (x, y)]]), x.type)
+    return f.cast(f.call(meaning(f"short_{name}"), [*[f.cast(v, "i32") for v in (x, y)], *[f.cast(v, wide) for v in (x, y)]]), x.type)
 
 
 def _upper_half(f: Instructions, n: str, factor: int) -> str:

@@ -74,7 +74,7 @@ def far_short_floordiv(x, y):
 
 
 @inlined
-def short_mod(x, y, a, b):
+def short_int_mod(x, y, a, b):
     """Of integers of at most 32 bits that are a and b as floats."""
     t = a / b
     r = fma(-floor(t), b, a)
@@ -83,7 +83,7 @@ def short_mod(x, y, a, b):
 
 
 @inlined
-def short_floordiv(x, y, a, b):
+def short_int_floordiv(x, y, a, b):
     t = a / b
     q = floor(t)
     r = fma(-q, b, a)

@@ -18,7 +18,6 @@ from symc.codegen.language.names import (
     f32,
     f64,
     float32_of,
-)
     floor,
     fma,
     fmod,
@@ -26,14 +25,10 @@ from symc.codegen.language.names import (
     i32,
     like,
     to_half,
-<<<<<<< HEAD
-    trunc,
-    u16,
-=======
     to_int,
     trunc,
+    u16,
     wrap_sub,
->>>>>>> a0275d6 (kernels: vectors of conversions to integers and of hypot; assertions of sizes fuse)
 )
 
 
