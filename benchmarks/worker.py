@@ -119,7 +119,7 @@ def relative_error(got: Sequence[Array], wanted: Sequence[Array]) -> float:
     if shapes != expected:
         raise ValueError(f"outputs of shapes {shapes}, expected {expected}")
     tiny = np.finfo("float64").tiny
-    errors = [np.max(np.abs(g - w)) / (np.max(np.abs(w)) + tiny) for g, w in zip(got, wanted)]
+    errors = [np.max(np.abs(g - 1.0 * w)) / (np.max(np.abs(w)) + tiny) for g, w in zip(got, wanted)]
     return float(np.max(errors))  # np.max, unlike max, keeps a nan
 
 

@@ -85,3 +85,15 @@ def heat_in_place(xp: Any, given: Any) -> Any:
         t[1:-1, 1:-1] = t[1:-1, 1:-1] + 0.2 * (
             t[2:, 1:-1] + t[:-2, 1:-1] + t[1:-1, 2:] + t[1:-1, :-2] - 4 * t[1:-1, 1:-1])
     return t
+
+
+@program(64, 9, lambda r, n: [r.uniform(0, 1, (n, n)) > 0.45])
+def connected_labels(xp: Any, inside: Any) -> Any:
+    n, m = inside.shape
+
+    def spread(i: Any, label: Any) -> Any:
+        p = xp.pad(label, 1)
+        rows, columns = xp.maximum(p[:-2, 1:-1], p[2:, 1:-1]), xp.maximum(p[1:-1, :-2], p[1:-1, 2:])
+        return xp.where(inside, xp.maximum(xp.maximum(rows, columns), label), 0)
+
+    return repeat(xp, 60, spread, xp.where(inside, xp.arange(1, n * m + 1).reshape(n, m), 0))

@@ -99,3 +99,25 @@ def upper_case(xp: Any, text: Any) -> Any:
 @program(100_000, 60, lambda r, n: [r.integers(97, 123, n)])
 def caesar_cipher(xp: Any, text: Any) -> Any:
     return (text - 97 + 13) % 26 + 97
+
+
+@program(200, 9, lambda r, n: [r.normal(size=(n, 8)), r.normal(size=(8, 8)), r.normal(size=8)])
+def viterbi(xp: Any, emitted: Any, change: Any, first: Any) -> Any:
+    return repeat(xp, emitted.shape[0], lambda t, v: emitted[t] + xp.max(v[:, None] + change, axis=0), first)
+
+
+@program(60_000, 30, lambda r, n: [r.integers(0, 4, n)])
+def six_letter_counts(xp: Any, bases: Any) -> Any:
+    code = bases[:-5]
+    for k in range(1, 6):
+        code = code * 4 + bases[k : bases.shape[0] - 5 + k]
+    return counts(xp, code, 4096)
+
+
+@program(90_000, 30, lambda r, n: [r.integers(0, 256, n, dtype=np.uint8)])
+def base64(xp: Any, data: Any) -> Any:
+    letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    three = data.reshape(-1, 3).astype("uint32")
+    bits = (three[:, 0] << np.uint32(16)) | (three[:, 1] << np.uint32(8)) | three[:, 2]
+    places = xp.stack([(bits >> np.uint32(s)) & np.uint32(63) for s in (18, 12, 6, 0)], axis=1)
+    return xp.asarray(np.frombuffer(letters, np.uint8))[places].reshape(-1)

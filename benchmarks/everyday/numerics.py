@@ -146,3 +146,22 @@ def digit_sums(xp: Any, n: Any) -> Any:
     for _ in range(9):
         total, n = total + n % 10, n // 10
     return total
+
+
+@program(50_000, 30, lambda r, n: [r.integers(0, 3_000_000, n)])
+def calendar_dates(xp: Any, day: Any) -> Any:
+    era, day = (day + 719_468) // 146_097, (day + 719_468) % 146_097
+    year = (day - day // 1460 + day // 36_524 - day // 146_096) // 365
+    day = day - (365 * year + year // 4 - year // 100)
+    month = (5 * day + 2) // 153
+    day = day - (153 * month + 2) // 5 + 1
+    return year + era * 400 + (month >= 10), xp.where(month < 10, month + 3, month - 9), day
+
+
+@program(50_000, 30, lambda r, n: [r.integers(0, 10**6, n), r.integers(1, 1000, n)])
+def ratios_in_lowest_terms(xp: Any, a: Any, b: Any) -> Any:
+    """By Euclid's steps, as many as numbers below a thousand need."""
+    g, rest = a, b
+    for _ in range(16):
+        g, rest = xp.where(rest == 0, g, rest), xp.where(rest == 0, 0, g % xp.where(rest == 0, 1, rest))
+    return a // g, b // g

@@ -148,3 +148,32 @@ def projectiles(xp: Any, speed: Any, angle: Any) -> Any:
 
     zero = xp.zeros_like(speed)
     return repeat(xp, 100, step, (zero, zero, speed * xp.cos(angle), speed * xp.sin(angle)))[0]
+
+
+@program(600, 9, lambda r, n: [r.uniform(0, 1, (n, 2)), r.normal(size=(n, 2))])
+def smoothed_particles(xp: Any, x: Any, v: Any) -> Any:
+    d, h = x[:, None, :] - x[None, :, :], 0.1
+    r2 = xp.sum(d * d, axis=-1)
+    density = xp.sum(xp.where(r2 < h * h, (h * h - r2) ** 3, 0.0), axis=1) * 315 / (64 * np.pi * h**9)
+    pressure, r = 1000 * (density - 1), xp.sqrt(r2 + 1e-12)
+    slope = xp.where(r < h, -45 / (np.pi * h**6) * (h - r) ** 2 / r, 0.0)
+    push = (pressure[:, None] + pressure[None, :]) / (2 * density[None, :]) * slope
+    drag = xp.where(r < h, 45 / (np.pi * h**6) * (h - r) / density[None, :], 0.0)
+    return 0.1 * xp.sum(drag[..., None] * (v[None] - v[:, None]), axis=1) - xp.sum(push[..., None] * d, axis=1)
+
+
+WAYS = [(0, 0), (1, 0), (0, 1), (-1, 0), (0, -1), (1, 1), (-1, 1), (-1, -1), (1, -1)]
+SHARES = [4 / 9, *[1 / 9] * 4, *[1 / 36] * 4]
+
+
+@program(100, 8, lambda r, n: [1 + 0.1 * r.uniform(0, 1, (9, n, n))])
+def lattice_boltzmann(xp: Any, f: Any) -> Any:
+    def step(i: Any, f: Any) -> Any:
+        f = xp.stack([xp.roll(f[k], way, (0, 1)) for k, way in enumerate(WAYS)])
+        density = xp.sum(f, axis=0)
+        u, v = (sum(way[a] * f[k] for k, way in enumerate(WAYS)) / density for a in (0, 1))
+        along = [3 * (way[0] * u + way[1] * v) for way in WAYS]
+        rest = [s * density * (1 + c + 0.5 * c * c - 1.5 * (u * u + v * v)) for s, c in zip(SHARES, along, strict=True)]
+        return f - 0.6 * (f - xp.stack(rest))
+
+    return repeat(xp, 10, step, f)

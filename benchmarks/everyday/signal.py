@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.everyday import program
+from benchmarks.everyday import program, repeat
 
 
 def wave(r: np.random.Generator, n: int) -> list[np.ndarray]:
@@ -101,3 +101,15 @@ def median_of_five(xp: Any, x: Any) -> Any:
 @program(100_000, 60, lambda r, n: [r.uniform(-10, 10, n)])
 def wrap_angles(xp: Any, angle: Any) -> Any:
     return (angle + np.pi) % (2 * np.pi) - np.pi
+
+
+@program(200, 9, lambda r, n: [r.normal(size=(n, 2))])
+def kalman_filter(xp: Any, seen: Any) -> Any:
+    move, see = xp.asarray(np.eye(4) + 0.1 * np.eye(4, k=2)), xp.asarray(np.eye(2, 4))
+
+    def step(t: Any, state: Any) -> Any:
+        x, spread = move @ state[0], move @ state[1] @ move.T + 0.01 * xp.eye(4)
+        gain = spread @ see.T @ xp.linalg.inv(see @ spread @ see.T + 0.1 * xp.eye(2))
+        return x + gain @ (seen[t] - see @ x), spread - gain @ see @ spread
+
+    return repeat(xp, seen.shape[0], step, (xp.zeros(4), xp.eye(4)))

@@ -123,3 +123,18 @@ def mixture_likelihood(xp: Any, x: Any, mean: Any, std: Any) -> Any:
     log_p = xp.sum(-0.5 * z * z - xp.log(std), axis=2) - np.log(3)
     top = xp.max(log_p, axis=1, keepdims=True)
     return xp.mean(xp.log(xp.sum(xp.exp(log_p - top), axis=1)) + top[:, 0])
+
+
+@program(100_000, 30, lambda r, n: [np.cumsum(r.normal(size=n))])
+def place_in_range(xp: Any, x: Any) -> Any:
+    """Where a number lies between the least and the greatest of the sixteen before it."""
+    high = low = x[15:]
+    for k in range(15):
+        near = x[k : x.shape[0] - 15 + k]
+        high, low = xp.maximum(high, near), xp.minimum(low, near)
+    return (x[15:] - low) / (high - low + 1e-9)
+
+
+@program(500, 20, lambda r, n: [r.normal(size=n), r.integers(0, n, (400, n))])
+def bootstrap_medians(xp: Any, x: Any, draws: Any) -> Any:
+    return xp.percentile(xp.median(x[draws], axis=1), xp.asarray([2.5, 97.5]))

@@ -122,3 +122,35 @@ def box_overlaps(xp: Any, boxes: Any) -> Any:
     inter = xp.prod(xp.clip(high - low, 0, None), axis=-1)
     area = xp.prod(boxes[:, 2:] - boxes[:, :2], axis=-1)
     return inter / (area[:, None] + area[None, :] - inter)
+
+
+def neighbours(xp: Any, im: Any, reach: int) -> list[Any]:
+    """The image shifted by up to ``reach`` each way; edges go on as they are."""
+    p, (n, m), side = xp.pad(im, reach, mode="edge"), im.shape, 2 * reach + 1
+    return [p[y : y + n, x : x + m] for y in range(side) for x in range(side)]
+
+
+@program(300, 9, grey, "float32")
+def bilateral_filter(xp: Any, im: Any) -> Any:
+    total = weight = xp.zeros_like(im)
+    for k, near in enumerate(neighbours(xp, im, 2)):
+        far = (k // 5 - 2) ** 2 + (k % 5 - 2) ** 2
+        w = xp.exp(-((near - im) ** 2) * np.float32(50) - np.float32(far / 8))
+        total, weight = total + w * near, weight + w
+    return total / weight
+
+
+@program(400, 9, lambda r, n: [r.integers(0, 256, (n, n), dtype=np.uint8)])
+def median_filter(xp: Any, im: Any) -> Any:
+    return xp.median(xp.stack(neighbours(xp, im, 1)), axis=0)
+
+
+@program(300, 9, lambda r, n: [r.uniform(0, 1, (n, n)), r.uniform(0, 1, (n, n))], "float32")
+def structural_similarity(xp: Any, a: Any, b: Any) -> Any:
+    def box(x: Any) -> Any:
+        c = xp.cumsum(xp.cumsum(xp.pad(x, ((1, 0), (1, 0))), axis=0), axis=1)
+        return (c[7:, 7:] - c[:-7, 7:] - c[7:, :-7] + c[:-7, :-7]) / 49
+
+    u, v = box(a), box(b)
+    spread, shared = box(a * a) - u * u + box(b * b) - v * v, box(a * b) - u * v
+    return xp.mean((2 * u * v + 1e-4) * (2 * shared + 9e-4) / ((u * u + v * v + 1e-4) * (spread + 9e-4)))

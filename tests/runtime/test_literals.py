@@ -28,9 +28,11 @@ def test_integers_divided_by_a_number(d, dtype):
 def test_integers_divided_by_integers(dtype):
     """Those around the ends of what floats hold, and those that a division may not meet."""
     info = np.iinfo(dtype)
-    near = [s * 2**k + d for k in (0, 7, 15, 23, 24, 31, 32, 50, 51, 52, 53, 62, 63) for s in (1, -1) for d in (-1, 0, 1)]
+    bits = (0, 7, 15, 23, 24, 31, 32, 50, 51, 52, 53, 62, 63)
+    near = [s * 2**k + d for k in bits for s in (1, -1) for d in (-1, 0, 1)]
     odd = np.array(sorted({v for v in [0, info.min, info.max, *near] if info.min <= v <= info.max}), dtype)
-    some = R.integers(info.min, info.max, 5000, dtype, endpoint=True) >> R.integers(0, 8 * odd.itemsize, 5000).astype(dtype)
+    some = R.integers(info.min, info.max, 5000, dtype, endpoint=True)
+    some >>= R.integers(0, 8 * odd.itemsize, 5000).astype(dtype)
     x = np.concatenate([np.repeat(odd, odd.size), some, some])
     y = np.concatenate([np.tile(odd, odd.size), some[::-1], np.roll(some, 1) >> (np.array(2, dtype))])
     found = sc.jit(lambda a, b: (a % b, a // b, sc.sum(a // b)))(x, y)
@@ -47,7 +49,7 @@ def test_floats_become_integers(dtype):
         ends = np.array(steps, dtype)
         x = np.concatenate([ends, np.nextafter(ends, np.zeros(1, dtype)),
                             np.nextafter(ends, np.array(np.inf, dtype) * np.sign(ends)), ends + np.sign(ends) / 2,
-                            np.array([0.0, -0.0, 0.5, -0.5, 2.5, -2.5], dtype), R.normal(size=3000).astype(dtype) * 300])
+                            [0.0, -0.0, 0.5, -0.5, 2.5, -2.5], R.normal(size=3000) * 300])
         x = x[np.isfinite(x)].astype(dtype)
         whole = [int(v) for v in x]
         for to in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"):

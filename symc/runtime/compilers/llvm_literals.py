@@ -1,5 +1,4 @@
-"""Quotients and remainders of integers, and whole powers, so that loops around them vectorize: by a literal, and of integers
-by integers."""
+"""Quotients and remainders of integers, and whole powers, as what loops vectorize around."""
 
 from __future__ import annotations
 
@@ -60,8 +59,8 @@ def _near(f: Instructions, name: str, x: Scalar, y: Scalar) -> Scalar | None:
     bits = max(width(v.type) + (v.type[0] == "u") for v in (x, y))
     if bits > 32:
         return f.cast(f.call(meaning(f"near_{name}"), [f.cast(v, "i64") for v in (x, y)]), x.type)
-    wide = "f32" if bits <= 17 else "f64"
-    return f.cast(f.call(meaning(f"short_{name}"), [*[f.cast(v, "i32") for v in (x, y)], *[f.cast(v, wide) for v in (x, y)]]), x.type)
+    given = [f.cast(v, t) for t in ("i32", "f32" if bits <= 17 else "f64") for v in (x, y)]
+    return f.cast(f.call(meaning(f"short_{name}"), given), x.type)
 
 
 def _upper_half(f: Instructions, n: str, factor: int) -> str:

@@ -8,7 +8,7 @@ then rounded down, may be one too great, never too small; the remainder is exact
 from __future__ import annotations
 
 from symc.codegen.language.helpers import inlined, rarely
-from symc.codegen.language.names import bits64, float64_of, f64, floor, fma, i32, i64, like, wrap_add, wrap_sub
+from symc.codegen.language.names import bits64, float64_of, floor, fma, i32, i64, like, wrap_add, wrap_sub
 
 
 @rarely
