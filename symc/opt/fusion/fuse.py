@@ -215,7 +215,11 @@ class Fusion:
                 own = [o for o in v.operands[1:] if o.shape == v.operands[1].shape]
             return full and all(self._can_read(o, full, shape, axes, rows, inside) if o in own else
                                 not self._near(o, inside) for o in v.operands)
-        if reads_anywhere(v) or not full and (is_fold(v) or space(v) != rows):
+        if reads_anywhere(v):
+            own = [o for o in v.operands[1:] if o.shape == v.shape]  # places, found where they are read by
+            return full and all(self._can_read(o, full, shape, axes, rows, inside) if o in own else
+                                not self._near(o, inside) for o in v.operands)
+        if not full and (is_fold(v) or space(v) != rows):
             return False
         if not reads_in_place(v) and any(self._near(o, inside) for o in v.operands):
             return False  # a movement that is a result reads what it moves elsewhere: that must be finished
