@@ -40,9 +40,9 @@ from symc.opt.fusion.kernel_ops import (
     is_kernel_op,
     is_number,
     needs_memory,
+    read_in_step,
     reads_anywhere,
     reads_in_place,
-    reads_lines,
 )
 
 #: The most values of a group with folds or ends, and of what is joined without need. Others are cut by cost (``cuts``).
@@ -73,6 +73,7 @@ class Fusion:
         self.known: dict[Value, list[Value]] = {}  # the answers of ``sources``
         self.forms = Forms()
         self.returned = set(f.body.results)
+        self.kept = set(f.update_values)
         self.inlined = self._find_inlined()
 
     def _find_inlined(self) -> set[Value]:
@@ -158,7 +159,14 @@ class Fusion:
         target.values[v] = None
         target.epilogues += [v] if is_epilogue(v) else []
         target.costly = is_costly(v)
+        target.marks |= self._marks(v)
         self.group[v] = target
+
+    def _marks(self, v: Value) -> set[str]:
+        """What a kernel has of: checks, look-ups, new states. All three are not together: a kernel that may fail cannot
+        write over a state, and the places that were checked elsewhere cost less than an array for the state."""
+        return {*(["checks"] if "checks" in v.op.traits else []), *(["look-ups"] if reads_anywhere(v) else []),
+                *(["states"] if v in self.kept else [])}
 
     def _fits(
         self,
@@ -178,6 +186,8 @@ class Fusion:
         if limit is not None and sum(len(g.values) for g in merged) >= limit:
             return False
         if len({g.costly for g in merged} | set(map(is_costly, joining))) > 1:
+            return False
+        if self.kept and len(target.marks.union(*[g.marks for g in merged], *map(self._marks, joining))) == 3:
             return False
         rows = target.shape[: len(target.shape) - len(one)] if one is not None and trailing(target.shape, one) else None
         for g in merged:
@@ -209,14 +219,8 @@ class Fusion:
         self, v: Value, shape: Shape, axes: tuple[int, ...] | None, rows: Shape | None, inside: set[Group]
     ) -> bool:
         full = space(v) == shape
-        if is_epilogue(v):
-            own: Sequence[Value] = [] if reads_lines(v) else v.operands
-            if isinstance(v.op.lowering, Update):  # what is written, and places that have its shape
-                own = [o for o in v.operands[1:] if o.shape == v.operands[1].shape]
-            return full and all(self._can_read(o, full, shape, axes, rows, inside) if o in own else
-                                not self._near(o, inside) for o in v.operands)
-        if reads_anywhere(v):
-            own = [o for o in v.operands[1:] if o.shape == v.shape]  # places, found where they are read by
+        if is_epilogue(v) or reads_anywhere(v):
+            own = read_in_step(v)
             return full and all(self._can_read(o, full, shape, axes, rows, inside) if o in own else
                                 not self._near(o, inside) for o in v.operands)
         if not full and (is_fold(v) or space(v) != rows):
@@ -270,7 +274,7 @@ class Fusion:
         for g in large:
             members = sorted(g.values, key=self.position.__getitem__)
             for k, piece in enumerate(cut(members, self.sources, needed)):
-                own = Group(g.level, g.shape, values=dict.fromkeys(piece), costly=g.costly, piece=k)
+                own = Group(g.level, g.shape, values=dict.fromkeys(piece), costly=g.costly, piece=k, marks=g.marks)
                 self.group.update(dict.fromkeys(piece, own))
 
     def _needed(self) -> set[Value]:

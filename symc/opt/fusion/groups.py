@@ -29,6 +29,7 @@ class Group:
     column_folds: bool = False
     costly: bool = False  # all its values have the trait "costly", or none has
     piece: int = 0
+    marks: set[str] = field(default_factory=set)  # what stands against each other in one kernel (``Fusion.marks``)
     into: Group | None = None  # where it was merged
 
     @property
@@ -54,6 +55,7 @@ class Group:
             self.column_folds |= g.column_folds
             self.values.update(g.values)
             self.epilogues += g.epilogues
+            self.marks |= g.marks
             g.into = self
 
     def take_axes(self, axes: tuple[int, ...] | None) -> None:

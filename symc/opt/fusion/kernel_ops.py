@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from symc.ir.op import Element, Fold, Sorting
-from symc.ir.ops.store import is_epilogue
+from symc.ir.op import Element, Fold, Sorting, Update
+from symc.ir.ops.store import is_epilogue, space_of
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.opt.facts.bounds import indices_checked
@@ -63,6 +63,13 @@ def reads_in_place(v: Value) -> bool:
 def reads_anywhere(v: Value) -> bool:
     """Operands are read at indices that depend on data: they must be finished."""
     return "indexing" in v.op.traits and not is_epilogue(v)
+
+
+def read_in_step(v: Value) -> Sequence[Value]:
+    """The operands of an end, or of a look-up, that are read at the index at which it is computed: what is written or
+    looked for, and places, each of one element."""
+    given = v.operands[1:] if isinstance(v.op.lowering, Update) or reads_anywhere(v) else v.operands
+    return [] if reads_lines(v) else [o for o in given if o.shape == space_of(v)]
 
 
 def needs_memory(v: Value) -> Sequence[Value]:
