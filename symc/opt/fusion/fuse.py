@@ -220,8 +220,8 @@ class Fusion:
     ) -> bool:
         full = space(v) == shape
         if is_epilogue(v) or reads_anywhere(v):
-            own = read_in_step(v)
-            return full and all(self._can_read(o, full, shape, axes, rows, inside) if o in own else
+            own, whole = read_in_step(v), needs_memory(v)
+            return full and all(self._can_read(o, full, shape, axes, rows, inside) if o in own and o not in whole else
                                 not self._near(o, inside) for o in v.operands)
         if not full and (is_fold(v) or space(v) != rows):
             return False
