@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError
-from symc.ir.dim import Dim, Size, known_equal, maximum, minimum
+from symc.ir.dim import Dim, Size, known_equal, minimum
 from symc.ir.op import lookup
+from symc.ir.ops.shape import rolled
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
 from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, reshaped
@@ -307,21 +308,7 @@ def _rolled(v: Value, axis: int, shift: Any) -> Value:
             API["subtract"](API["arange"](n), API["astype"](distance, "int64")), Tensor(lookup("size")(value=n))
         )
         return API["take"](Tensor(v), Tensor(convert(place.value, DTYPES["i64"])), axis=axis).value
-    if known_equal(n, 0) is True or known_equal(k, 0) is True:
-        return v
-    back = isinstance(k, int) and k < 0
-    first = _places(-k if back else k, n)
-    if known_equal(first, 0) is True or known_equal(first, n) is True:
-        return v
-    first = first if back else n - first
-    return lookup("concat")(part(v, axis, first, n - first), part(v, axis, 0, first), axis=axis)
-
-
-def _places(k: Size, n: Size) -> Size:
-    """The number of places that ``k`` moves an axis of ``n`` by; ``n`` where that is as good as none."""
-    if k in (1, 2):
-        return minimum(k, n)  # an axis of 1 cannot tell
-    return k % maximum(n, 1)  # an empty axis has no places to move by
+    return rolled(v, axis, k)
 
 
 # --- repeating --------------------------------------------------------------------------------------------------------

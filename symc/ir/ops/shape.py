@@ -12,7 +12,7 @@ import numpy as np
 
 from symc.errors import IndexingError, InternalError, ShapeError
 from symc.ir import ranges
-from symc.ir.dim import Size, ceildiv, floordiv, known_equal, mod, product
+from symc.ir.dim import Size, ceildiv, floordiv, known_equal, maximum, minimum, mod, product
 from symc.ir.facts import Facts
 from symc.ir.op import Element, Linear, Op, View, lookup, register
 from symc.ir.ops.leaf import scalar
@@ -239,13 +239,26 @@ def flip(x: Value, axes: tuple[int, ...]) -> Value:
                   step=tuple(-1 if a in axes else 1 for a in range(x.ndim)))
 
 
+def rolled(x: Value, axis: int, shift: Size) -> Value:
+    """Elements moved along an axis; those that leave one end enter at the other."""
+    n, back = x.shape[axis], isinstance(shift, int) and shift < 0
+    k = -1 * shift if back else shift
+    k = minimum(k, n) if k in (1, 2) else k % maximum(n, 1)  # an axis of 1 cannot tell, an empty one has no places
+    if known_equal(k, 0) is True or known_equal(k, n) is True:
+        return x
+    first = k if back else n - k
+    start, size, step = [0] * x.ndim, list(x.shape), (1,) * x.ndim
+    parts = []
+    for start[axis], size[axis] in ((first, n - first), (0, first)):
+        parts.append(slice_(x, start=tuple(start), size=tuple(size), step=step))
+    return concat(*parts, axis=axis)
+
+
 # --- pad --------------------------------------------------------------------------------------------------------------
 
 
 def _interior_size(n: Size, gap: int) -> Size:
     """Extent of n elements with `gap` fillers between neighbours; (n - 1) * (gap + 1) + 1, and 0 for none."""
-    from symc.ir.dim import maximum
-
     return n if gap == 0 else maximum((n - 1) * (gap + 1) + 1, 0)
 
 

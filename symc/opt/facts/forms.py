@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from symc.ir.dim import Size, if_any, known_nonnegative, product
+from symc.ir.dim import Size, if_any, known_equal, known_nonnegative, product
+from symc.ir.ranges import wrapped_index
 from symc.ir.record import dataclass
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES, TensorType
@@ -107,6 +108,35 @@ def _combined(name: str, x: Steps, y: Steps) -> Steps | None:
     step = x.step + sign * y.step
     axis = x.axis if x.axis is not None else y.axis
     return Steps(axis if step else None, x.start + sign * y.start, step)
+
+
+def turned_steps(v: Value, n: Size | None = None) -> Steps | None:
+    """The count by single steps, on either side, of which ``v`` is the remainder by the size ``n`` (None: any), as
+    neighbours on a ring are named; the start of one by nearly n is that of one from the other end."""
+    inside = wrapped_index(v)
+    v = v if inside is None else inside
+    if v.op.name in ("broadcast", "transpose", "reshape"):
+        inner = turned_steps(v.operands[0], n)
+        return None if inner is None else _moved(v, inner)
+    if v.op.name == "constant" and v.ndim == 1 and (n is None or known_equal(v.shape[0], n)):
+        return _turned_constant(v.attrs["value"].data)
+    if v.op.name != "mod":
+        return None
+    steps, over = (steps_of(o) for o in v.operands)
+    if steps is None or over is None or steps.axis is None or over.axis is not None or abs(steps.step) != 1:
+        return None
+    if not known_equal(v.shape[steps.axis], over.start) or n is not None and not known_equal(over.start, n):
+        return None
+    near = (steps.start - k * over.start for k in (0, 1, -1))
+    return Steps(steps.axis, next((s for s in near if isinstance(s, int)), steps.start), steps.step)
+
+
+def _turned_constant(data: np.ndarray) -> Steps | None:
+    if data.dtype.kind in "iu" and 1 < data.size <= MOST_ELEMENTS:
+        for step in (1, -1):
+            if np.array_equal(data, (int(data[0]) + step * np.arange(data.size)) % data.size):
+                return Steps(0, int(data[0]), step)
+    return None
 
 
 def unit_axes(v: Value) -> dict[int, int] | None:

@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from symc.ir.bodies import is_free
 from symc.ir.function import Function
 from symc.ir.ops.control import cond
+from symc.ir.ops.index import index_operands
 from symc.ir.ops.shape import broadcast
 from symc.ir.traverse import postorder, users
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.engine.provenance import Provenance
+from symc.opt.facts.forms import turned_steps
 from symc.opt.loops.branches import Branches
 from symc.opt.loops.edit import Edit, Results, depends, may_fail, ordered, runs
 from symc.opt.loops.form import Given, Loop
@@ -148,6 +150,8 @@ class _Leaves:
 
     def of(self, operand: Value, known: Value) -> Value:
         """The value that stands for ``operand``, which had the leaf ``known``, inside."""
+        if turned_steps(operand) and all(index_operands(u) for u in self.uses.get(known, ())):
+            return operand  # what is read by it is slices
         return self._inside(operand) if self.in_kernels(known) else self._leaf(operand, known)
 
     def in_kernels(self, leaf: Value) -> bool:

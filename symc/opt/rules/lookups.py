@@ -12,27 +12,33 @@ import numpy as np
 
 from symc.ir.dim import known_nonnegative, product
 from symc.ir.op import Decompose, lookup, splat
+from symc.ir.ops.arithmetic import mod
 from symc.ir.ops.cast import cast
 from symc.ir.ops.index import gather
 from symc.ir.ops.kernel import check_index, checked_index
 from symc.ir.ops.leaf import array, iota, size
 from symc.ir.ops.linalg import dot, free_axes, matmul
 from symc.ir.ops.reduce import sum_
-from symc.ir.ops.shape import broadcast, transpose
+from symc.ir.ops.shape import broadcast, flip, rolled, transpose
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import index, leaf, leaves
-from symc.opt.facts.forms import Steps, is_eye, steps_of
+from symc.opt.facts.forms import Steps, is_eye, steps_of, turned_steps
 from symc.opt.rules.indexing import depth_of, number_like, other_axes, reads_no_more
 from symc.opt.rules.reads import lines_of
 
 I64 = DTYPES["i64"]
 
 
-def _count(n: int) -> Value:
-    return iota(shape=(n,), axis=0, dtype=I64)
+def _count(n: int, start: int = 0, step: int = 1) -> Value:
+    return iota(shape=(n,), axis=0, dtype=I64) * step + start
+
+
+def _ring(n: int, start: int, step: int = 1) -> Value:
+    """Places on a ring of n."""
+    return mod(count := _count(n, start, step), splat(n, count.type))
 
 
 # --- gathers of computations ------------------------------------------------------------------------------------------
@@ -225,6 +231,41 @@ def _selected(m: Value, along: int) -> Value | None:
         if line.attrs["axes"] == (1 - along,):
             return line.operands[0]
     return None
+
+
+# --- neighbours on a ring -------------------------------------------------------------------------------------------
+
+
+@rewrite(
+    "gather",
+    exact=True,
+    equation="x[(arange(n) + k) % n] -> roll(x, -k); x[(k - arange(n)) % n] as well",
+    examples=lambda: [
+        gather(leaf(9, 2), _ring(9, 1), axes=(0,)),
+        gather(leaf(3, 9), _ring(9, 0, -1), axes=(1,)),
+        gather(leaf(4, 9), broadcast(_count(4), axes=(0,), shape=(4, 9)),
+               broadcast(_ring(9, -2), axes=(1,), shape=(4, 9)), axes=(0, 1)),
+    ],
+    misses=lambda: [gather(leaf(9), _ring(8, 1), axes=(0,)), gather(leaf(9), _ring(9, 1, 2), axes=(0,))],
+    written=lambda sc: (lambda x: x[(sc.arange(x.shape[0]) + 1) % x.shape[0]])(sc.input("x", "float64", shape=("n",))),
+)
+def gather_on_ring(v: Value) -> Value | None:
+    """Neighbours on a ring are two slices, where all that is read by are counts."""
+    x, *indices = v.operands
+    sizes = [x.shape[a] for a in v.attrs["axes"]]
+    turned = [turned_steps(i, n) for i, n in zip(indices, sizes, strict=True)]
+    steps = [t or steps_of(i) for t, i in zip(turned, indices, strict=True)]
+    along = [s.axis for s in steps if s is not None and s.axis is not None]
+    if not any(turned) or None in steps or len(set(along)) < len(along):
+        return None
+    shape = indices[0].shape
+    for k, (a, t, s, n) in enumerate(zip(v.attrs["axes"], turned, steps, sizes, strict=True)):
+        if t is None and not (s and s.within(1 if s.axis is None else shape[s.axis], n)):
+            return None
+        if t is not None and t.axis is not None:
+            x = rolled(x, a, -1 * t.start) if t.step > 0 else rolled(flip(x, (a,)), a, t.start + 1)
+            indices[k] = iota(shape=shape, axis=t.axis, dtype=I64)
+    return gather(x, *indices, **v.attrs)
 
 
 # --- random numbers ---------------------------------------------------------------------------------------------------
