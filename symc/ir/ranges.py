@@ -101,7 +101,7 @@ def greatest(v: Value, given: Given) -> Range:
 
 def remainders(v: Value, given: Given) -> Range:
     low, high = given[1]
-    return (0, minus(high, 1)) if not_below(low, 1) else UNKNOWN
+    return (0, minus(high, 1)) if not_below(low, 1) else (0, high) if not_below(low, 0) else UNKNOWN  # by 0: 0
 
 
 def quotients(v: Value, given: Given) -> Range:

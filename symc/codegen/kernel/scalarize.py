@@ -15,6 +15,7 @@ from symc.codegen.plan.inplace import region_pairs
 from symc.ir.attrs import Attrs
 from symc.ir.dim import Size
 from symc.ir.op import Element, Fold, PackedConcat, Running, Sorting, Update, make, splat
+from symc.ir.ops.index import index_operands
 from symc.ir.ops.kernel import fold, generate, load, results_of
 from symc.ir.ops.leaf import constant, size
 from symc.ir.ops.reduce import identity
@@ -43,13 +44,14 @@ class Loops:
     starts: dict[int, int | Region] = field(default_factory=dict)
 
 
-def scalarize(region: Region) -> Loops:
-    """The loops of a fused region."""
-    return _Scalarizer(with_rounded_products(region)).run()
+def scalarize(region: Region, by_rows: bool = False) -> Loops:
+    """The loops of a fused region. ``by_rows``: what says which rows are read is computed outside of a loop over a
+    row."""
+    return _Scalarizer(with_rounded_products(region), by_rows).run()
 
 
 class _Scalarizer:
-    def __init__(self, region: Region):
+    def __init__(self, region: Region, by_rows: bool):
         self.region = region
         self.arrays = {p: fresh_input(p.type) for p in region_params(region)}
         self.column_folds = column_folds(region)
@@ -59,7 +61,7 @@ class _Scalarizer:
         self.hosts: set[int] = set()  # results whose rows hold what is kept
         self.rows: set[Value] = set()  # what is kept
         space = folds[0].operands[0].shape if folds else space_of(region.results[0])
-        axes = self.folds[0].attrs["axes"] if self.folds else ()
+        axes = self.folds[0].attrs["axes"] if self.folds else self._axes_of_rows(len(space)) if by_rows else ()
         self.space: Shape = space
         leaves = [fresh_input(_INDEX) for _ in space]
         self.full: Index = tuple(leaves)
@@ -70,6 +72,15 @@ class _Scalarizer:
         last = len(space) - 1
         self.columns = bool(self.folds) and bool(self.outer) and last not in axes
 
+    def _axes_of_rows(self, rank: int) -> tuple[int, ...]:
+        """The last axes, along which places that are computed here do not vary."""
+        results = self.region.results
+        if self.column_folds or any(is_epilogue(r) or r.ndim < rank for r in results):
+            return ()
+        depths = [v.operands[1].ndim for v in postorder(results) if index_operands(v)
+                  and v.ndim == rank and v.operands[1] not in self.arrays]
+        return tuple(range(max(depths, default=rank), rank))
+
     def run(self) -> Loops:
         levels = self._fold_levels()
         for k, level in enumerate(levels):
@@ -79,7 +90,7 @@ class _Scalarizer:
         if self.column_folds or any(is_epilogue(r) for r in results):
             return self._ends()
         rows = [None if self._is_full(r) else self.element(r, self.outer) for r in results]
-        if not self.folds:
+        if not self.inner:
             yields = [self.element(r, self.full) for r in full]
         elif full:
             inner = self._loop(generate, self.inner, [self.element(r, self.full) for r in full], shape=self.inner_shape)

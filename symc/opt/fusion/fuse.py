@@ -44,6 +44,7 @@ from symc.opt.fusion.kernel_ops import (
     reads_anywhere,
     reads_in_place,
 )
+from symc.opt.fusion.places import places_of_rows
 
 #: The most values of a group with folds or ends, and of what is joined without need. Others are cut by cost (``cuts``).
 MAX_VALUES = 64
@@ -77,7 +78,8 @@ class Fusion:
         self.inlined = self._find_inlined()
 
     def _find_inlined(self) -> set[Value]:
-        """Values never given memory: movements, iotas, sizes and splats whose every user is a kernel op."""
+        """Values never given memory: movements, iotas, sizes and splats whose every user is a kernel op; places."""
+        places = places_of_rows(self.values, bool(self.kept))
         wanted: set[Value] = set(self.f.body.results)
         inlined: set[Value] = set()
         numbers: set[Value] = set()  # scalars made of sizes and constants alone
@@ -86,7 +88,7 @@ class Fusion:
                 numbers.add(v)
         readers = Counter(o for v in self.values for o in v.operands if chooses(o))
         for v in reversed(self.values):
-            if v not in wanted and (v in numbers or is_free(v)) and readers[v] <= MAX_READERS:
+            if v not in wanted and (v in numbers or v in places or is_free(v)) and readers[v] <= MAX_READERS:
                 inlined.add(v)
             else:
                 wanted.update(v.operands if isinstance(v.op.lowering, View) else needs_memory(v))
@@ -165,8 +167,8 @@ class Fusion:
     def _marks(self, v: Value) -> set[str]:
         """What a kernel has of: checks, look-ups, new states. All three are not together: a kernel that may fail cannot
         write over a state, and the places that were checked elsewhere cost less than an array for the state."""
-        return {*(["checks"] if "checks" in v.op.traits else []), *(["look-ups"] if reads_anywhere(v) else []),
-                *(["states"] if v in self.kept else [])}
+        marks = {"checks" for o in (v, *v.operands) if "checks" in o.op.traits and (o is v or o in self.inlined)}
+        return {*marks, *(["look-ups"] if reads_anywhere(v) else []), *(["states"] if v in self.kept else [])}
 
     def _fits(
         self,
@@ -274,7 +276,8 @@ class Fusion:
         for g in large:
             members = sorted(g.values, key=self.position.__getitem__)
             for k, piece in enumerate(cut(members, self.sources, needed)):
-                own = Group(g.level, g.shape, values=dict.fromkeys(piece), costly=g.costly, piece=k, marks=g.marks)
+                own = Group(g.level, g.shape, values=dict.fromkeys(piece), costly=g.costly, piece=k,
+                            marks=set().union(*map(self._marks, piece)))
                 self.group.update(dict.fromkeys(piece, own))
 
     def _needed(self) -> set[Value]:

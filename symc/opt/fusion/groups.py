@@ -40,7 +40,7 @@ class Group:
     @property
     def checks(self) -> bool:
         """True if the kernel may fail."""
-        return any("checks" in v.op.traits for v in self.values)
+        return "checks" in self.marks
 
     def find(self) -> Group:
         g = self
