@@ -40,11 +40,11 @@ from symc.opt.fusion.kernel_ops import (
     is_kernel_op,
     is_number,
     needs_memory,
+    places_of_rows,
     read_in_step,
     reads_anywhere,
     reads_in_place,
 )
-from symc.opt.fusion.places import places_of_rows
 
 #: The most values of a group with folds or ends, and of what is joined without need. Others are cut by cost (``cuts``).
 MAX_VALUES = 64
@@ -165,7 +165,7 @@ class Fusion:
         self.group[v] = target
 
     def _marks(self, v: Value) -> set[str]:
-        """What a kernel has of: checks, look-ups, new states. All three are not together: a kernel that may fail cannot
+        """Checks, look-ups and new states in a kernel. All three are not together: a kernel that may fail cannot
         write over a state, and the places that were checked elsewhere cost less than an array for the state."""
         marks = {"checks" for o in (v, *v.operands) if "checks" in o.op.traits and (o is v or o in self.inlined)}
         return {*marks, *(["look-ups"] if reads_anywhere(v) else []), *(["states"] if v in self.kept else [])}
