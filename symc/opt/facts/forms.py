@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from symc.ir.dim import Size, if_any, known_equal, known_nonnegative, product
+from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.ranges import wrapped_index
 from symc.ir.record import dataclass
 from symc.ir.text import splat_of
@@ -115,7 +116,7 @@ def turned_steps(v: Value, n: Size | None = None) -> Steps | None:
     neighbours on a ring are named; the start of one by nearly n is that of one from the other end."""
     inside = wrapped_index(v)
     v = v if inside is None else inside
-    if v.op.name in ("broadcast", "transpose", "reshape"):
+    if v.op is broadcast or v.op is transpose or v.op is reshape:
         inner = turned_steps(v.operands[0], n)
         return None if inner is None else _moved(v, inner)
     if v.op.name == "constant" and v.ndim == 1 and (n is None or known_equal(v.shape[0], n)):
