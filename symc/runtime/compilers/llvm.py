@@ -66,6 +66,13 @@ def wide_vectors() -> bool:
 
 
 @functools.cache
+def few_registers() -> bool:
+    """True if vectors have 16 registers and constants no place in instructions: AVX2 without AVX-512."""
+    features = llvm().get_host_cpu_features()
+    return features.get("avx2", False) and not features.get("avx512f", False)
+
+
+@functools.cache
 def _linker() -> Any:
     return llvm().create_lljit_compiler(use_jit_link=JITLINK)
 
