@@ -226,14 +226,17 @@ class _Function(Blocks):
         self.go(self.loops[-1][0])
 
     def range_loop(self, s: ast.For, start: Scalar, stop: Scalar, step: int) -> None:
-        known = start.number is not None and stop.number is not None
+        count = None if start.number is None or stop.number is None else stop.number - start.number
         beside = self.module.beside and any(map(_is_helper, every(*s.body)))
-        if known and beside and _is_leaf(s) and not (stop.number - start.number) % self.module.step:
-            self.count_loop(s, start, stop, step, self.module.interleaved_loop)
-        elif step == 1 and not known and self.module.step and _is_leaf(s) and (self.calls if self.loops else beside):
+        if step != 1 or not self.module.step or not _is_leaf(s):
+            self.count_loop(s, start, stop, step)
+        elif count is not None:
+            whole = beside and not count % self.module.step
+            self.count_loop(s, start, stop, 1, self.module.interleaved_loop if whole else None)
+        elif self.calls if self.loops else beside:
             self.split_loop(s, start, stop, beside)
         else:
-            self.count_loop(s, start, stop, step)
+            self.count_loop(s, start, stop, 1)
 
     def split_loop(self, s: ast.For, start: Scalar, stop: Scalar, beside: bool) -> None:
         """A loop in two, for whole steps of several vectors and for the rest. LLVM does the rest of a loop one by one,
