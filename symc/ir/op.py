@@ -302,7 +302,9 @@ def keeps_storage(v: Value) -> bool:
     op = v.op
     if op.name == "cast" or v.regions or not is_builtin(op):
         return True
-    return not op.traits & {"elementwise", "reduction"} and (is_lossless(op) or op.lowering is None)
+    if op.traits & {"elementwise", "reduction"} or isinstance(op.lowering, Sorting):
+        return False
+    return is_lossless(op) or op.lowering is None
 
 
 def picks(op: Op) -> int:

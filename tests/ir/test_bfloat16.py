@@ -126,6 +126,24 @@ def test_every_op_on_a_device(group: int) -> None:
         check_compiled([op for op in STORED if op in ON_DEVICES][group::6], device="cuda")
 
 
+#: Of which kernels for few elements differ from those of libraries, for many.
+ALONG = {"sort": np.sort, "argsort": lambda x: np.argsort(x, stable=True), "median": np.median, "argmax": np.argmax,
+         "unique": np.unique, "flip": np.flip, "cumsum": np.cumsum, "ptp": np.ptp, "roll": lambda x: np.roll(x, 7),
+         "searchsorted": lambda x: np.searchsorted(np.sort(x), x), "above": lambda x: x[x > 0.5],
+         "partition": lambda x: np.partition(x, 3)[3], "counts": lambda x: np.unique(x, return_counts=True)[1]}
+
+
+@pytest.mark.parametrize("name", ALONG)
+def test_lines_of_any_length(name: str) -> None:
+    """As float32, rounded: numbers are sixteenths, so sums are exact before."""
+    x = sc.vector("x", "bfloat16")
+    f = sc.compile(ALONG[name](x), [x])
+    for n in (5, 1000):
+        a = (np.random.default_rng(n).integers(-16, 16, n) / 16).astype(B)
+        want = np.asarray(ALONG[name](a.astype("f4")))
+        np.testing.assert_array_equal(f(a).astype("f4"), want if want.dtype.kind in "iu" else want.astype(B).astype("f4"))
+
+
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
