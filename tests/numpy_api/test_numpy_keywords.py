@@ -234,7 +234,7 @@ P, M = sc.input("p", "float64", (3, 4)), sc.input("m", "bool", (3, 4))
         (lambda: np.put(P, [0], 1.0), r"symbolic values never change.*\n(.*\n)*.*x\.at\[index\]\.set"),
         (lambda: np.fill_diagonal(P, 0), "fill_diagonal changes its argument"),
         (lambda: np.shares_memory(P, P), "memory is decided"),
-        (lambda: sc.histogram(P, bins="auto"), "number that depends on data"),
+        (lambda: sc.histogram(P, bins="stone"), "one of sqrt, sturges"),
         (lambda: sc.max(P, where=M), "give initial="),
     ],
 )

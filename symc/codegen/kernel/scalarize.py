@@ -90,7 +90,7 @@ class _Scalarizer:
         if self.column_folds or any(is_epilogue(r) for r in results):
             return self._ends()
         rows = [None if self._is_full(r) else self.element(r, self.outer) for r in results]
-        if not self.inner:
+        if not self.folds and not self.inner:
             yields = [self.element(r, self.full) for r in full]
         elif full:
             inner = self._loop(generate, self.inner, [self.element(r, self.full) for r in full], shape=self.inner_shape)
