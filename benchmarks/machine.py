@@ -14,7 +14,8 @@ from benchmarks.venvs import REPOSITORY
 def facts() -> dict[str, Any]:
     """The processor, its cores, the system, and the load at the time; names and paths of the machine stay out."""
     return {
-        "cpu": _cpu_model(),
+        "cpu": _of_cpu("model name") or platform.processor(),
+        "vectors": _vectors(),
         "cores": os.cpu_count(),
         "usable_cores": len(usable_cores()),
         "memory_gib": _memory_gib(),
@@ -30,11 +31,17 @@ def usable_cores() -> list[int]:
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
-def _cpu_model() -> str:
+def _vectors() -> str | None:
+    """The widest vectors that the processor has, where the system says so."""
+    flags = _of_cpu("flags").split()
+    return next((name for name, flag in (("AVX-512", "avx512f"), ("AVX2", "avx2")) if flag in flags), None)
+
+
+def _of_cpu(key: str) -> str:
+    """A line of the first core."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(key)), "")
 
 
 def _memory_gib() -> float | None:

@@ -137,8 +137,9 @@ def _machine(documents: list[Document]) -> str:
     named = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
     revisions = ", ".join(sorted({str(d["machine"]["revision"]) for d in documents}))
     load = max((d["machine"].get("load_average") or [0])[0] for d in documents)
+    vectors = f" with {facts['vectors']}" if facts.get("vectors") else ""
     return f"""\
-{facts["cpu"]}, {facts["cores"]} cores, load average up to {load:.0f} (other work, equal for all peers),
+{facts["cpu"]}{vectors}, {facts["cores"]} cores, load average up to {load:.0f} (other work, equal for all peers),
 {facts["system"]}, {facts["libc"]}; {named}; symc at {revisions}.
 """
 
