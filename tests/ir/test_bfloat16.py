@@ -141,7 +141,8 @@ def test_lines_of_any_length(name: str) -> None:
     for n in (5, 1000):
         a = (np.random.default_rng(n).integers(-16, 16, n) / 16).astype(B)
         want = np.asarray(ALONG[name](a.astype("f4")))
-        np.testing.assert_array_equal(f(a).astype("f4"), want if want.dtype.kind in "iu" else want.astype(B).astype("f4"))
+        want = want if want.dtype.kind in "iu" else want.astype(B)
+        np.testing.assert_array_equal(f(a).astype("f4"), want.astype("f4"))
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------

@@ -53,8 +53,10 @@ def test_exact_rules_alone_give_the_same_bits():
         g = f.with_results(rewriter.run(f.body.results))
         fired += rewriter.fired
         arrays = random_arrays(f, seed)
-        # NumPy's functions round by the place of an element in its array: a movement may change the last bit
-        moves = {lookup_rule(x.rule).family for x in rewriter.provenance.firings} & MOVEMENTS
+        # NumPy's functions round by the place of an element in its array: a movement may change the last bit, and so
+        # may one number for all of an array
+        fired_rules = {x.rule for x in rewriter.provenance.firings}
+        moves = {lookup_rule(r).family for r in fired_rules} & MOVEMENTS or fired_rules & {"number_of_numbers"}
         for a, b in zip(evaluate_function(f, arrays), evaluate_function(g, arrays), strict=True):
             close = moves and a.dtype == b.dtype and np.allclose(a, b, 1e-15, 0, equal_nan=True)
             assert same_bits(a, b) or close, f"seed {seed}"

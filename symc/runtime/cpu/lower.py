@@ -19,7 +19,6 @@ from symc.runtime.cpu.arithmetic import largest, less
 from symc.runtime.cpu.executor import ALIGN, ARENA, NDARRAY, Code, Op, Word
 from symc.runtime.cpu.large_results import LARGE
 from symc.runtime.cpu.lower_control import control
-from symc.runtime.cpu.lower_sections import sections
 from symc.runtime.cpu.lowered import Fresh, Lowered
 from symc.runtime.cpu.lowering import Launches, Lowering, Required, Slots
 from symc.runtime.cpu.timing import Laps
@@ -35,6 +34,8 @@ class PlanLowering(Lowering):
 
     def sections(self, plan: Plan, group: Sequence[int], slots: Slots) -> None:
         """Steps that may run at the same time."""
+        from symc.runtime.cpu.lower_sections import sections
+
         sections(self, plan, group, slots)
 
     def routine(self, plan: Plan, step: Step, reads: Sequence[int], writes: Sequence[int]) -> None:
