@@ -21,7 +21,7 @@ from tests.ir.op_cases import ON_DEVICES, apply, evaluate, observed
 #: How many functions share the ops. Not here: what prints, raises, or is made by a pass for states; and eigenvalues in
 #: an order of their own (test_device_linalg.py).
 GROUPS = 10
-OTHERS = {"print", "assert", "after", "again", "cached", "check_assumption", "check_index", "eig", "eigvals"}
+OTHERS = {"print", "assert", "after", "tap", "again", "cached", "check_assumption", "check_index", "eig", "eigvals"}
 OPS = [op for op in ON_DEVICES if op.name not in OTHERS]
 
 
