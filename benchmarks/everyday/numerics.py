@@ -160,7 +160,7 @@ def calendar_dates(xp: Any, day: Any) -> Any:
 
 @program(50_000, 30, lambda r, n: [r.integers(0, 10**6, n), r.integers(1, 1000, n)])
 def ratios_in_lowest_terms(xp: Any, a: Any, b: Any) -> Any:
-    """By Euclid's steps, as many as numbers below a thousand need."""
+    """Greatest common divisors by Euclid's steps, as many as numbers below a thousand need."""
     g, rest = a, b
     for _ in range(16):
         g, rest = xp.where(rest == 0, g, rest), xp.where(rest == 0, 0, g % xp.where(rest == 0, 1, rest))

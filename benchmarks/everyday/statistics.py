@@ -127,7 +127,7 @@ def mixture_likelihood(xp: Any, x: Any, mean: Any, std: Any) -> Any:
 
 @program(100_000, 30, lambda r, n: [np.cumsum(r.normal(size=n))])
 def place_in_range(xp: Any, x: Any) -> Any:
-    """Where a number lies between the least and the greatest of the sixteen before it."""
+    """Place of a number between the least and the greatest of the sixteen before it."""
     high = low = x[15:]
     for k in range(15):
         near = x[k : x.shape[0] - 15 + k]

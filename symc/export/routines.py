@@ -180,7 +180,7 @@ def _sort(r: Routine) -> None:
 
 
 def _fourier(r: Routine) -> None:
-    """In double precision, whatever the precision of the numbers."""
+    """Computation in double precision, whatever the precision of the numbers."""
     v, (x, y) = r.value, r.shapes
     a, kind = v.attrs["axis"], {"fft": "c", "rfft": "r", "irfft": "h"}[v.op.name]
     n = y[a] if kind == "h" else x[a]

@@ -109,7 +109,7 @@ def _ways(v: Value) -> list[Way] | None:
 
 
 def _worth_having(ways: Sequence[Way]) -> list[Way] | None:
-    """Of several ways those that are much cheaper than those before at some sizes."""
+    """The ways that are much cheaper than those before at some sizes."""
     unknown = sorted({n for cost, _ in ways for n in names(cost)})
     tried = [dict.fromkeys(unknown, n) for n in TRIED] + [
         {**dict.fromkeys(unknown, TRIED[0]), n: TRIED[-1]} for n in unknown]

@@ -278,7 +278,7 @@ def _intervals(mask: Value) -> dict[Value, Interval]:
 
 
 def _slopes(values: Sequence[Value], column: Value) -> Mapping[Value, int]:
-    """Of integers that are linear in the column, by how much they grow with it."""
+    """Slopes of integers that are linear in the column: by how much they grow with it."""
     found: dict[Value, int] = {}
     for v in values:
         slopes = [found.get(o) for o in v.operands]

@@ -30,7 +30,7 @@ TURNS = 16
 
 @dataclass(frozen=True)
 class Durations:
-    """Of a group of sections: one step after the other, by two threads where a step is divided; and at the same time.
+    """Durations of a group of sections: one step after the other, by two threads where a step is divided; and at the same time.
     """
 
     alone: Size
@@ -39,7 +39,7 @@ class Durations:
 
 
 def durations(plan: Plan, group: Sequence[int]) -> Durations:
-    """Of the sections of a group."""
+    """Durations of the sections of a group."""
     alone: Size = 0
     total: Size = 0
     longest: Size = 0

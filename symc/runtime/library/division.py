@@ -75,7 +75,7 @@ def far_short_floordiv(x, y):
 
 @inlined
 def short_int_mod(x, y, a, b):
-    """Of integers of at most 32 bits that are a and b as floats."""
+    """The same for integers of at most 32 bits, which are a and b as floats."""
     t = a / b
     r = fma(-floor(t), b, a)
     found = i32(r + (b if r != like(b, 0) and (r < like(b, 0)) != (b < like(b, 0)) else like(b, 0)))

@@ -36,7 +36,7 @@ def sampled_ops() -> tuple[str, ...]:
 
 @functools.cache
 def library_ops() -> tuple[str, ...]:
-    """Those that programs are not grown of otherwise: matrices, transforms, special functions, orders, searches."""
+    """Ops that programs are not grown of otherwise: matrices, transforms, special functions, orders, searches."""
     others = {op.name for op in elementwise_ops()}
     return tuple(name for name in sampled_ops() if name not in others
                  and not lookup(name).traits & {"movement", "effect"})
