@@ -30,8 +30,8 @@ TURNS = 16
 
 @dataclass(frozen=True)
 class Durations:
-    """Durations of a group of sections: one step after the other, by two threads where a step is divided; and at the same time.
-    """
+    """Durations of a group of sections: one step after the other, by two threads where a step is divided; and at the
+    same time."""
 
     alone: Size
     together: Size

@@ -117,7 +117,8 @@ class Draft:
 
 @dataclass(frozen=True)
 class Times:
-    """Durations of a step at nominal sizes: by one thread, and by two if they may divide it. ``barrier``: it is in no group."""
+    """Durations of a step at nominal sizes: by one thread, and by two if they may divide it. ``barrier``: it is in no
+    group."""
 
     one: int
     alone: int
