@@ -43,7 +43,7 @@ def test_a_loop_is_vectorized_around_the_branch(dtype):
 def test_sine_and_cosine_share_their_reduction():
     alone, _ = vectors("sin(x)", "f8")
     both, _ = vectors("sin(x) + cos(x)", "f8")
-    assert alone <= both <= alone + 2
+    assert alone <= both <= 1.1 * alone  # not twice as many; a step may take several vectors
 
 
 @pytest.mark.parametrize("backend", ["llvm", "numba"])
