@@ -45,7 +45,7 @@ MOST_EXCHANGED = 16
 
 @rewrite(
     "sort",
-    exact=False,
+    exact=True,
     equation="sort(x) -> exchanges of slices, where the elements of a line lie apart",
     examples=lambda: [
         lookup("sort")(leaves(1, {}, (5, 3))[0], axis=0),
@@ -53,8 +53,7 @@ MOST_EXCHANGED = 16
     ],
 )
 def exchange_slices(v: Value) -> Value | None:
-    """Medians of a few images or neighbours: exchanges are vectors over all other axes, and what is not read goes.
-    Zeros of both signs may come in another order."""
+    """Medians of a few images or neighbours: exchanges are vectors over all other axes, and what is not read goes."""
     (x,), axis = v.operands, v.attrs["axis"]
     n = v.shape[axis]
     if not isinstance(v.op.lowering, Sorting) or not isinstance(n, int) or not 2 <= n <= MOST_EXCHANGED:
@@ -63,7 +62,7 @@ def exchange_slices(v: Value) -> Value | None:
         return None
     size, first = (*x.shape[:axis], 1, *x.shape[axis + 1 :]), (0,) * x.ndim
     lines = [slice_(x, start=(*first[:axis], k, *first[axis + 1 :]), size=size, step=(1,) * x.ndim) for k in range(n)]
-    for i, j in _exchanges(n):
+    for i, j in _of_neighbours(n) if v.dtype.kind == "f" else _exchanges(n):
         lines[i], lines[j] = _ordered(lines[i], lines[j])
     return concat(*lines, axis=axis)
 
@@ -73,6 +72,11 @@ def _lies_apart(x: Value, axis: int) -> bool:
     while x.op is transpose:
         axis, (x,) = x.attrs["perm"][axis], x.operands
     return axis != x.ndim - 1 or x.op is concat and x.attrs["axis"] == axis
+
+
+def _of_neighbours(n: int) -> Iterator[tuple[int, int]]:
+    """Pairs side by side, n times: zeros of both signs, which are equal, stay in order."""
+    return ((i, i + 1) for k in range(n) for i in range(k % 2, n - 1, 2))
 
 
 def _exchanges(n: int) -> Iterator[tuple[int, int]]:
