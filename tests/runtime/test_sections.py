@@ -224,7 +224,7 @@ def message(f, *args) -> str:
     return f"{type(caught.value).__name__}: {caught.value}"
 
 
-def test_the_first_in_the_sequence_of_the_plan_is_what_is_raised():
+def test_the_first_in_the_sequence_of_the_plan_is_what_is_raised(eager):
     x, y = (sc.matrix(n, shape=(150, 150)) for n in "xy")
     i = sc.vector("i", "int64", shape=(150,))
     outputs = [sc.linalg.cholesky(x) + sc.linalg.qr(x)[1], sc.sum(sc.linalg.cholesky(y)) + sc.linalg.qr(y)[1][i]]

@@ -138,7 +138,7 @@ def test_loops_that_are_cut_where_a_condition_changes():
 def test_gathers():
     x, k = sc.vector("x"), sc.vector("k", "int64")
     data, places = *arrays(5000), np.random.default_rng(1).integers(0, 5000, 1_000_000)
-    (y,) = check_same(maker(sc.exp(x[k])), data, places, parallel=2)  # one looks at the indices
+    (y,) = check_same(maker(sc.exp(x[k])), data, places, parallel=1)  # indices are looked at where they are used
     np.testing.assert_allclose(y, np.exp(data[places]), rtol=1e-14)
 
 
@@ -369,7 +369,7 @@ def test_an_index_that_is_no_place_is_said_whatever_piece_it_is_in():
     x, k = sc.vector("x"), sc.vector("k", "int64")
     f = sc.compile(sc.exp(x[k]), threads=3)
     data, places = arrays(100)[0], np.zeros(1_000_000, np.int64)
-    assert launches(f, data, places) == 2
+    assert launches(f, data, places) == 1
     for wrong in (0, 377_777, 999_999):
         bad = places.copy()
         bad[wrong] = 100
