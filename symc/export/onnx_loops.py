@@ -11,14 +11,18 @@ from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Region, Value
 
 
-def conv(g: Graph, v: Value) -> str:
+def conv(g: Graph, v: Value) -> str | None:
     a = v.attrs
+    if v.dtype.kind != "f":
+        return None
     return g.add("Conv", *g.names(v), strides=a["stride"], dilations=a["dilation"], group=a["groups"])
 
 
-def conv_input(g: Graph, v: Value) -> str:
+def conv_input(g: Graph, v: Value) -> str | None:
     """Elements beyond the last window are zeros."""
     a, (y, w) = v.attrs, v.operands
+    if v.dtype.kind != "f":
+        return None
     out = g.add("ConvTranspose", *g.names(v), strides=a["stride"], dilations=a["dilation"], group=a["groups"])
     rest = [n - ((m - 1) * s + (k - 1) * d + 1)
             for n, m, k, s, d in zip(a["size"], y.shape[2:], w.shape[2:], a["stride"], a["dilation"], strict=True)]
@@ -30,7 +34,7 @@ def conv_input(g: Graph, v: Value) -> str:
 def conv_filter(g: Graph, v: Value) -> str | None:
     """The convolution of x with the cotangent as filters, samples taken for channels."""
     a = v.attrs
-    if a["groups"] != 1:
+    if a["groups"] != 1 or v.dtype.kind != "f":
         return None
     swap = [1, 0, *range(2, v.ndim)]
     x, y = (g.add("Transpose", n, perm=swap) for n in g.names(v))
