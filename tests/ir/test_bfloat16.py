@@ -37,7 +37,7 @@ B = np.dtype(ml_dtypes.bfloat16)
 FLOATS = (np.arange(2**16, dtype=np.uint32)[:, None] << 16
           | np.array([0, 0x7FFF, 0x8000, 0x8001, 0xFFFF], np.uint32)).ravel().view(np.float32)
 #: Ops that print, raise or wait, which have no results to compare.
-OTHERS = {"print", "assert", "after", "again", "cached", "check_assumption", "check_index"}
+OTHERS = {"print", "assert", "after", "again", "tap", "cached", "check_assumption", "check_index"}
 
 
 def stored(op: Op) -> Iterator[tuple[list[np.ndarray], dict]]:
