@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -91,6 +92,43 @@ def pytensor_inputs(arrays: Arrays) -> list[Any]:
     import pytensor.tensor as pt
 
     return [pt.tensor(f"x{i}", dtype=str(a.dtype), shape=(None,) * a.ndim) for i, a in enumerate(arrays)]
+
+
+def drjit_map(run: Run[Any], formula: Callable[..., Any], arrays: Arrays) -> Built:
+    """An elementwise formula under Dr.Jit, frozen: later calls launch the kernel of the first."""
+    import drjit
+
+    drjit.set_thread_count(run.threads)
+    real = getattr(importlib.import_module("drjit.llvm"), "Float" if run.case.dtype == "float32" else "Float64")
+    frozen, inputs = drjit.freeze(formula), [real(a) for a in arrays]
+    drjit.eval(inputs)
+
+    def call(*inputs: Any) -> Any:
+        result = frozen(*inputs)
+        drjit.eval(result)
+        drjit.sync_thread()
+        return result
+
+    return Built(call, inputs)
+
+
+def halide_map(run: Run[Any], formula: Callable[..., Any], arrays: Arrays) -> Built:
+    """An elementwise formula under Halide, in vectors of 64 bytes, which writes the same buffers in every call."""
+    import halide
+
+    real, i, function = halide.Float(8 * arrays[0].itemsize), halide.Var("i"), halide.Func("f")
+    inputs = [halide.Buffer(a) for a in arrays]
+    value = formula(*(b[i] for b in inputs))
+    function[i] = value
+    function.vectorize(i, 64 // arrays[0].itemsize)
+    function.compile_jit(halide.get_jit_target_from_environment())
+    results = [halide.Buffer(real, [arrays[0].size]) for _ in (value if isinstance(value, tuple) else [value])]
+
+    def call() -> Any:
+        function.realize(results if len(results) > 1 else results[0])
+        return results
+
+    return Built(call, [], lambda results: [np.array(r) for r in results])
 
 
 def symc_inputs(arrays: Arrays) -> list[Any]:

@@ -44,6 +44,12 @@ PEERS = {
         Peer("casadi", ("casadi",)),
         Peer("casadi-buffer", ("casadi",)),
         Peer("autograd", ("autograd", "autograd.numpy")),
+        Peer("iree", ("iree.runtime", "iree.compiler"), venv="more"),
+        Peer("onnxruntime", ("onnxruntime",), venv="more"),
+        Peer("openvino", ("openvino",), venv="more"),
+        Peer("drjit", ("drjit", "drjit.llvm"), venv="more"),
+        Peer("halide", ("halide",), venv="more"),
+        Peer("pythran", ("pythran",), venv="more"),
     )
 }
 

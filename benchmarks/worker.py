@@ -88,8 +88,11 @@ class Session:
         return {} if self.built.stateful else self._compare(self._call())
 
     def _build(self) -> Built:
+        from benchmarks import converted
         from benchmarks.workload import Built
 
+        if self.peer not in self.workload.builders:
+            return converted.build(self.workload, self.context, self.inputs)
         made = self.workload.builders[self.peer](self.context, *self.inputs)
         return made if isinstance(made, Built) else Built(made, self.inputs)
 
@@ -107,7 +110,7 @@ class Session:
     def _versions(self) -> Message:
         name = PEERS[self.peer].modules[0]
         module = importlib.import_module(name)
-        version = getattr(module, "__version__", None) or importlib.metadata.version(name)
+        version = getattr(module, "__version__", None) or importlib.metadata.version(_distribution(name))
         return {"version": str(version), "python": platform.python_version()}
 
 
@@ -121,6 +124,12 @@ def relative_error(got: Sequence[Array], wanted: Sequence[Array]) -> float:
     tiny = np.finfo("float64").tiny
     errors = [np.max(np.abs(g - 1.0 * w)) / (np.max(np.abs(w)) + tiny) for g, w in zip(got, wanted)]
     return float(np.max(errors))  # np.max, unlike max, keeps a nan
+
+
+def _distribution(module: str) -> str:
+    """What was installed to have the module."""
+    top = module.partition(".")[0]
+    return importlib.metadata.packages_distributions().get(top, [top])[0]
 
 
 def _write_reference(job: Job) -> None:

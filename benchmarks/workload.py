@@ -101,4 +101,8 @@ class Workload(Generic[CaseT]):
         return register
 
     def peers(self, case: CaseT) -> list[str]:
-        return [name for name in self.builders if name not in case.skip]
+        """Names of those that have a builder, and of those that convert another's."""
+        from benchmarks.converted import CONVERTERS
+
+        own = [name for name in self.builders if name not in case.skip]
+        return [*own, *(name for name, (source, _) in CONVERTERS.items() if source in own and name not in own)]

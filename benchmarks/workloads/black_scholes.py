@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks import kit
 from benchmarks.kit import prange
-from benchmarks.workload import Array, Case, Run, Workload
+from benchmarks.workload import Array, Built, Case, Run, Workload
 
 SIZE = 1_000_000
 RATE, VOLATILITY, HALF_ROOT = 0.02, 0.3, math.sqrt(0.5)
@@ -93,6 +93,20 @@ def torch_builder(run: Run[Case], *arrays: Any) -> Callable[..., Any]:
     import torch
 
     return kit.torch_function(run, lambda *arrays: formula(torch, *arrays))
+
+
+@WORKLOAD.peer("drjit")
+def drjit_builder(run: Run[Case], *arrays: Array) -> Built:
+    import drjit
+
+    return kit.drjit_map(run, lambda *arrays: formula(drjit, *arrays), arrays)
+
+
+@WORKLOAD.peer("halide")
+def halide_builder(run: Run[Case], *arrays: Array) -> Built:
+    import halide
+
+    return kit.halide_map(run, lambda *arrays: formula(halide, *arrays), arrays)
 
 
 @WORKLOAD.peer("pytensor", "pytensor-c")

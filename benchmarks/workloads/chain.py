@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks import kit
 from benchmarks.kit import prange
-from benchmarks.workload import Array, Case, Run, Workload
+from benchmarks.workload import Array, Built, Case, Run, Workload
 
 WORKLOAD: Workload[Case] = Workload("chain", "a polynomial: a chain of ten elementwise operations")
 WORKLOAD.add(
@@ -75,6 +75,16 @@ def jax_builder(run: Run[Case], x: Any) -> Callable[..., Any]:
 @WORKLOAD.peer("torch", "torch.compile")
 def torch_builder(run: Run[Case], x: Any) -> Callable[..., Any]:
     return kit.torch_function(run, formula)
+
+
+@WORKLOAD.peer("drjit")
+def drjit_builder(run: Run[Case], x: Array) -> Built:
+    return kit.drjit_map(run, formula, [x])
+
+
+@WORKLOAD.peer("halide")
+def halide_builder(run: Run[Case], x: Array) -> Built:
+    return kit.halide_map(run, formula, [x])
 
 
 @WORKLOAD.peer("pytensor", "pytensor-c")
