@@ -11,6 +11,7 @@ import pytest
 
 from symc.codegen.cpu.render import Source
 from symc.codegen.language.syntax import Unsupported
+from symc.runtime.compilers import llvm, llvm_compile, llvm_function
 from symc.runtime.compilers.llvm_compile import kernel_ir
 from symc.runtime.cpu.kernels import compile_kernel
 
@@ -217,3 +218,23 @@ def test_half_precision_needs_no_function_of_a_library() -> None:
     words = np.array([x.ctypes.data for x in (a, b, out)], np.int64)
     kernel.call(words.ctypes.data)
     np.testing.assert_allclose(out, 1 - np.tanh(0.25) ** 2, rtol=1e-3)
+
+
+@pytest.mark.parametrize("line, in_order", [("exp(a0[i])", False), ("erf(a0[i]) * erf(a0[i] - 0.25)", True)])
+def test_where_registers_are_few_many_constants_keep_the_order_of_the_text(monkeypatch, line, in_order) -> None:
+    for few in (True, False):
+        monkeypatch.setattr(llvm_function, "few_registers", lambda few=few: few)
+        text = kernel_ir(source(f"for i in range(n0):\n    o0[i] = {line}", (F8,), (F8,)))
+        assert (llvm_function.IN_ORDER in text) == (few and in_order)
+
+
+def test_the_order_of_the_text_is_for_one_kernel_alone(monkeypatch) -> None:
+    monkeypatch.setattr(llvm_function, "few_registers", lambda: True)
+    text = kernel_ir(source("for i in range(n0):\n    o0[i] = erf(a0[i]) * erf(a0[i] - 0.25)", (F8,), (F8,)))
+    machine = llvm.target_machine()
+    module = llvm_compile.optimized(text, machine)
+    usual = machine.emit_assembly(module)
+    with pytest.raises(KeyError), llvm.scheduling(False):
+        assert machine.emit_assembly(module) != usual
+        raise KeyError
+    assert machine.emit_assembly(module) == usual

@@ -5,10 +5,11 @@ Importing llvmlite takes 35 ms, so it is left to the moment when there is machin
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from symc.errors import ExecutionError
@@ -70,6 +71,19 @@ def few_registers() -> bool:
     """True if vectors have 16 registers and constants no place in instructions: AVX2 without AVX-512."""
     features = llvm().get_host_cpu_features()
     return features.get("avx2", False) and not features.get("avx512f", False)
+
+
+@contextlib.contextmanager
+def scheduling(wanted: bool) -> Iterator[None]:
+    """Code made inside has its instructions in the order of the text, unless LLVM's scheduler is wanted, as it is by
+    default. An option of the whole process: what another library compiles meanwhile is the same, in another order."""
+    if not wanted:
+        llvm().set_option("symc", "-enable-misched=false")
+    try:
+        yield
+    finally:
+        if not wanted:
+            llvm().set_option("symc", "-enable-misched=true")
 
 
 @functools.cache

@@ -16,8 +16,8 @@ from symc.codegen.language.typed import Pointer, Scalar
 from symc.ir.dtypes import RECORDS
 from symc.ir.phases import phase
 from symc.runtime.cache.object_cache import Entry
-from symc.runtime.compilers.llvm import llvm, lock, target_machine
-from symc.runtime.compilers.llvm_function import Module
+from symc.runtime.compilers.llvm import llvm, lock, scheduling, target_machine
+from symc.runtime.compilers.llvm_function import IN_ORDER, Module
 from symc.runtime.compilers.llvm_rarely import MARK, link_bodies
 from symc.runtime.compilers.uninterrupted import uninterrupted
 from symc.runtime.cpu import scipy_functions
@@ -34,7 +34,9 @@ def kernel_code(source: Source, symbol: str) -> Entry:
     text = kernel_ir(source).replace("@entry(", f"@{symbol}(")
     with lock:
         machine = target_machine()
-        code = machine.emit_object(optimized(text, machine))
+        module = optimized(text, machine)
+        with scheduling(IN_ORDER not in text):
+            code = machine.emit_object(module)
     return Entry(code, (symbol,), scipy_functions.called_in(text))
 
 
