@@ -173,10 +173,6 @@ def _to_half(f: Texts, xs: Sequence[Scalar]) -> Scalar:
     return _called(f.unit.need(f"to_half_{x.type}"), "u16", x)
 
 
-def _erfcx(f: Texts, xs: Sequence[Scalar]) -> Any:
-    return f.call(f.unit.meaning("erfcx_number"), [f.cast(xs[0], "f64")])
-
-
 #: By the name that a text calls it. Functions of complex numbers are the library's own.
 PRIMITIVES: dict[str, Primitive] = {
     **{t: _cast_to(t) for t in TYPES if t != "bool"},
@@ -212,7 +208,6 @@ PRIMITIVES: dict[str, Primitive] = {
     "float32_of": _prelude("float32_of", "i32", "f32"),
     "polled": lambda f, xs: f.constant("bool", False),
     "complex": lambda f, xs: f.pair("c64" if all(x.type == "f32" for x in xs) else "c128", *xs),
-    "scipy_d00_erfcx": _erfcx,
     "math.sqrt": _of_float("sqrt"),
     "math.copysign": _of_float("copysign"),
     "math.log": _library("log"),

@@ -55,5 +55,3 @@ bits64, float64_of, bits32, float32_of = map(Primitive, ("bits64", "float64_of",
 from_half, to_half, to_int = map(Primitive, ("from_half", "to_half", "to_int"))
 #: Whether a loop is to stop: looks for signals now and then.
 polled = Primitive("polled")
-#: SciPy's, by the key of its ``symc.ir.facts.Routine``.
-scipy_d00_erfcx = Primitive("scipy_d00_erfcx")

@@ -31,8 +31,6 @@ from symc.runtime.cuda.device import Signature
 from symc.runtime.cuda.user_text import user_text
 from symc.runtime.library import helper
 
-#: What the CPU calls by address, and who computes it here: name in the texts -> helper.
-INSTEAD = {"scipy_d00_erfcx": "erfcx_number"}
 _lock = new_lock()
 
 
@@ -104,7 +102,7 @@ def _known(name: str) -> _Key:
     """The function that kernels call so. Raises Unsupported."""
     if name.startswith(PREFIX):
         return name
-    found = helper(INSTEAD.get(name, name))
+    found = helper(name)
     if found is None:
         raise _missing(name)
     return found
@@ -169,7 +167,7 @@ class _Translator(Translator):
             return name
         key = self.found.scope.get(name)
         if not isinstance(key, Helper | Widths):
-            key = helper(INSTEAD.get(name, name))
+            key = helper(name)
         if key is None:
             raise _missing(name)
         self.needs[key] = None

@@ -1,22 +1,17 @@
 # mypy: ignore-errors
-"""Special functions inside kernels: SciPy's own, called by symbol, and those that SciPy has only as array functions."""
+"""Special functions inside kernels: those that SciPy has only as array functions."""
 
 from __future__ import annotations
 
 import math
 
 from symc.codegen.language.helpers import inlined
-from symc.codegen.language.names import INF, NAN, f64, floor, like, scipy_d00_erfcx
+from symc.codegen.language.names import INF, NAN, f64, floor, like
 
 #: (2k)! / B(2k), k = 1, 2, ...: of the tail in Euler and Maclaurin's formula.
 _TAIL = (12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1.8924375803183791606e9, 7.47242496e10,
          -2.950130727918164224e12, 1.1646782814350067249e14, -4.5979787224074726105e15, 1.8152105401943546773e17,
          -7.1661652561756670113e18)
-
-
-@inlined
-def erfcx(x):
-    return like(x, scipy_d00_erfcx(x))
 
 
 @inlined
