@@ -49,7 +49,6 @@ PEERS = {
         Peer("openvino", ("openvino",), venv="more"),
         Peer("drjit", ("drjit", "drjit.llvm"), venv="more"),
         Peer("halide", ("halide",), venv="more"),
-        Peer("pythran", ("pythran",), venv="more"),
     )
 }
 

@@ -29,7 +29,7 @@ VENVS = {
     "main": Venv(("numpy", "scipy", "numba", "networkx", "numexpr", "jax", "autograd", "casadi")),
     "torch": Venv(("numpy", "scipy", "torch==2.13.0")),
     "pytensor": Venv(("numpy", "scipy", "pytensor>=3.3"), minimum=(3, 12)),
-    "more": Venv(("numpy", "scipy", "numba", "networkx", "jax", "onnx", "onnxruntime", "openvino", "drjit", "pythran",
+    "more": Venv(("numpy", "scipy", "numba", "networkx", "jax", "onnx", "onnxruntime", "openvino", "drjit",
                   "iree-base-compiler", "iree-base-runtime", "halide")),
 }
 
