@@ -214,6 +214,3 @@ class _Planner:
         (left, right), (first, second) = v.attrs["contract"], v.attrs["batch"]
         up = [tuple(a + 1 for a in axes) for axes in (left, right, first, second)]
         return dot(*[self._stack(o) for o in v.operands], contract=((0, *up[0]), (0, *up[1])), batch=(up[2], up[3]))
-
-
-__all__ = ["Sums", "add_to", "is_zero", "sum_over_steps"]

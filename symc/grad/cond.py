@@ -68,6 +68,3 @@ def _choose(which: Value, branches: Sequence[Sequence[Maybe]]) -> list[Value]:
     for b in bodies:
         location.note_inside(made, b.notes)
     return results_of(made)
-
-
-__all__ = ["cond_jvp", "cond_vjp"]

@@ -45,6 +45,3 @@ def _guarded(x: Value, operands: list[Value], flags: list[bool]) -> Value:
         factor = operands[0]
         return x.op(where(isfinite(factor), factor, like(factor, 0)), operands[1], **x.attrs)
     return rebuild(x, operands)
-
-
-__all__ = ["zeros_stay"]

@@ -154,7 +154,3 @@ def lent(owner: Any, dtype: np.dtype) -> np.ndarray:
     """The array of an owner's array interface, whose elements are called by ``typestr``."""
     found = np.asarray(owner)
     return found.view(dtype) if is_foreign(dtype) else found
-
-
-__all__ = ["ARITHMETIC", "DTYPES", "DTYPE_NAMES", "RECORDS", "DType", "bfloat16", "computed", "described", "finfo",
-           "foreign", "is_foreign", "is_narrow", "lent", "typestr"]

@@ -12,47 +12,17 @@ from typing import Any as _Any
 import numpy as _np
 
 from symc.ir.types import DTYPES as _DTYPES
-from symc.numpy_api import (
-    assembling,
-    creation,
-    decompositions,
-    differences,
-    dtypes,
-    elementwise,
-    equations,
-    fourier,
-    histograms,
-    indexing,
-    joining,
-    linear,
-    manipulation,
-    matrices,
-    matrix_functions,
-    measured,
-    missing,
-    padding,
-    polynomials,
-    quantiles,
-    reductions,
-    replacing,
-    selection,
-    sorting,
-    special_matrices,
-    statistics,
-    ufuncs,
-    updates,
-    window_functions,
-)
+from symc.numpy_api import fourier, matrices, updates
 from symc.tensors import convert as _convert
 from symc.tensors.public import API as _API
 from symc.tensors.public import PROTOCOLS as _PROTOCOLS
 
-_FAMILIES = (  # imported for what they register
-    _convert, assembling, creation, decompositions, differences, dtypes, elementwise, equations, fourier, histograms,
-    indexing, joining, linear, manipulation, matrices, matrix_functions, measured, missing, padding, polynomials,
-    quantiles, reductions, replacing, selection, sorting, special_matrices, statistics, ufuncs, updates,
-    window_functions,
-)
+for _family in """
+    assembling creation decompositions differences dtypes elementwise equations histograms indexing joining linear
+    manipulation matrix_functions measured missing padding polynomials quantiles reductions replacing selection sorting
+    special_matrices statistics ufuncs window_functions
+""".split():
+    _import(f"{__name__}.{_family}")  # which registers its functions
 for _d in _DTYPES.values():
     globals()[_d.name] = _d
 bool = _DTYPES["bool"]  # spelled out for the type checker

@@ -16,9 +16,6 @@ from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import leaves
 
-#: Names of ops that code generation computes as one scalar intrinsic, which is faster and as accurate.
-INTRINSIC = "intrinsic"
-
 
 @rewrite(
     exact=False,

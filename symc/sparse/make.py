@@ -148,6 +148,3 @@ def sampled(a: Any, x: Any, y: Any) -> Any:
         return a.with_data(API["sum"](API["take"](left, row, 0) * API["take"](right, col, 0), -1))
     pair = (right, left) if a.across else (left, right)
     return a.with_data(Tensor(lookup("sddmm")(a.indptr.value, a.indices.value, pair[0].value, pair[1].value)))
-
-
-__all__ = ["asarray", "coo", "csc", "csr", "diags", "fromdense", "input", "sampled"]

@@ -128,6 +128,3 @@ def _correlation_log_det(y: Any) -> Any:
 
 #: Lower triangular L for which L @ L.T is a matrix of correlations: rows of length 1.
 cholesky_correlation = _transform(_correlation, _correlation_inverse, _correlation_log_det)
-
-__all__ = ["Transform", "above", "below", "cholesky_correlation", "interval", "ordered", "positive", "simplex",
-           "unit_interval"]

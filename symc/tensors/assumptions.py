@@ -17,8 +17,6 @@ from symc.tensors.convert import as_tensor
 from symc.tensors.public import located
 from symc.tensors.tensor import Tensor
 
-__all__ = ["assume"]
-
 #: Promises about structure, by what users call it.
 _STRUCTURES = {
     "symmetric": "symmetric",

@@ -1,105 +1,15 @@
 """All op records. Importing this package registers every one of them; each family is one file."""
 
+from importlib import import_module
+
 from symc.ir.op import seal
-from symc.ir.ops import (
-    arithmetic,
-    assume,
-    bessel,
-    block_forms,
-    cached,
-    call,
-    cast,
-    collective,
-    compare,
-    complex_functions,
-    control,
-    conv,
-    cumulative,
-    determinant,
-    effect,
-    factor,
-    fourier,
-    gemm,
-    grad_control,
-    hypergeometric,
-    implicit,
-    index,
-    kernel,
-    leaf,
-    linalg,
-    logic,
-    loop,
-    math,
-    matrix_functions,
-    places,
-    pool,
-    random,
-    reduce,
-    remat,
-    search,
-    shape,
-    softmax,
-    solve,
-    sort,
-    sparse,
-    special,
-    spectral,
-    store,
-    windows,
-)
 
 #: The families, in the order in which the documentation shows them.
-FAMILIES = (leaf, cast, compare, logic, arithmetic, math, grad_control, shape, cumulative, reduce, softmax, linalg,
-            gemm, windows, conv, pool, factor, solve, determinant, spectral, block_forms, matrix_functions, fourier,
-            index, sort, search, places, random, special, bessel, hypergeometric, complex_functions,
-            control, call, remat, cached, implicit, effect, collective, assume, kernel, sparse, store, loop)
+FAMILIES = tuple(import_module(f"{__name__}.{family}") for family in """
+    leaf cast compare logic arithmetic math grad_control shape cumulative reduce softmax linalg gemm windows conv pool
+    factor solve determinant spectral block_forms matrix_functions fourier index sort search places random special
+    bessel hypergeometric complex_functions control call remat cached implicit effect collective assume kernel sparse
+    store loop
+""".split())
 
 seal()
-
-__all__ = [
-    "FAMILIES",
-    "arithmetic",
-    "assume",
-    "bessel",
-    "block_forms",
-    "cached",
-    "call",
-    "cast",
-    "collective",
-    "compare",
-    "complex_functions",
-    "control",
-    "conv",
-    "cumulative",
-    "determinant",
-    "effect",
-    "factor",
-    "fourier",
-    "gemm",
-    "grad_control",
-    "hypergeometric",
-    "implicit",
-    "index",
-    "kernel",
-    "leaf",
-    "linalg",
-    "logic",
-    "loop",
-    "math",
-    "matrix_functions",
-    "places",
-    "pool",
-    "random",
-    "reduce",
-    "remat",
-    "search",
-    "shape",
-    "softmax",
-    "solve",
-    "sort",
-    "sparse",
-    "special",
-    "spectral",
-    "store",
-    "windows",
-]

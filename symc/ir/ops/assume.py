@@ -235,7 +235,3 @@ def promised(x: Value, *names: str, **attrs: Any) -> Value:
     for n in names:
         out.update(ELEMENTS.get(n, {}))
     return assume(x, **out)
-
-
-__all__ = ["ELEMENTS", "NOTHING", "OF_ANY_MATRIX", "OF_ROWS", "STRUCTURES", "assume", "check_assumption",
-           "promised"]

@@ -190,5 +190,3 @@ ldl = register(Op(
     "one or two rows, and lu[perm] is triangular. By SciPy.",
     Facts(kinds="fc", batch=batch_leading, rounding="norm"),
 ))  # fmt: skip
-
-__all__ = ["ldl", "schur"]

@@ -100,5 +100,3 @@ call = register(Op(
     "in its place, or `open_blocks` if it is `opaque`.", facts=Facts(rounding="none"),
     defaults={"rule": "", "opaque": False, "batch": ()},
 ))  # fmt: skip
-
-__all__ = ["call"]

@@ -87,6 +87,3 @@ def _region_has(region: Region) -> bool:
     if found is None:
         found = _of_region[region] = any(map(has_collective, postorder(region.results)))
     return found
-
-
-__all__ = ["all_reduce", "has_collective"]

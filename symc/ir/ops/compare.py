@@ -33,5 +33,3 @@ signbit = elementwise("signbit", 1, "f", np.signbit, result="bool", doc="The sig
 
 #: Comparisons of two numbers.
 COMPARISONS = (lt, gt, le, ge, eq, ne)
-
-__all__ = ["COMPARISONS", "eq", "ge", "gt", "isfinite", "isinf", "isnan", "le", "lt", "ne", "signbit"]

@@ -115,5 +115,3 @@ complex_function = _registered(
     "complex_function", False, "The special function of complex numbers that SciPy has under this name.")
 complex_function_of_order = _registered(
     "complex_function_of_order", True, "The same of an order, a real number, and a complex number.")
-
-__all__ = ["NAMES", "OF_ORDER", "complex_function", "complex_function_of_order"]

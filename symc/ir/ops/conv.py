@@ -438,5 +438,3 @@ conv_filter: Op = register(Op(
           batch=_batch(_plain_filter, merge=False)),
     defaults=STEPS,
 ))  # fmt: skip
-
-__all__ = ["conv", "conv_filter", "conv_input", "is_depthwise"]

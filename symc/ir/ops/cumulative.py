@@ -173,5 +173,3 @@ logcumsumexp = register(Op(
 ))  # fmt: skip
 
 cumsum.facts.in_logs, cumprod.facts.in_logs = logcumsumexp, cumsum
-
-__all__ = ["cumprod", "cumsum", "linrec", "logcumsumexp", "shifted"]

@@ -180,5 +180,3 @@ slogdet = register(Op(
     "raises.",
     facts=Facts(kinds="fc", batch=batch_leading, rounding="norm"),
 ))  # fmt: skip
-
-__all__ = ["det", "slogdet"]

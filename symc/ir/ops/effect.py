@@ -257,6 +257,3 @@ tap = _identity("tap", "x; gives the other operands to whoever listens to the ca
                 _samples(serial=-1))  # fmt: skip
 after = _identity("after", "x, when the other operands have been computed: keeps effects that nothing else needs.",
                   lambda x, *others: np.array(x), _samples(), traits=frozenset({"barrier"}))  # fmt: skip
-
-__all__ = ["IDENTITY", "after", "assert_op", "breakpoint_op", "has_effect", "hooks", "is_quiet", "keep", "moment",
-           "print_op", "program_order", "quiet", "tap", "tapped"]  # fmt: skip

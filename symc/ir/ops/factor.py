@@ -7,7 +7,7 @@ Walter and Lehmann (2010) for LU and QR. They are products and triangular solves
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -47,7 +47,6 @@ from symc.ir.ops.shape import pad, slice_
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
 
-Values = Sequence[Value | None]
 INDEFINITE = "the matrix is not positive definite"
 MORE = "where it should be, and rounding says otherwise, add a small number to its diagonal"
 
@@ -247,5 +246,3 @@ qr = register(Op(
     "'reduced' (q has min(m, n) columns) or 'complete' (q is square).",
     Facts(kinds="fc", batch=batch_leading, rounding="norm", vectors=((0,), (1,)), cubes=4 / 3),
 ))  # fmt: skip
-
-__all__ = ["cholesky", "lu_factor", "qr"]

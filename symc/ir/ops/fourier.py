@@ -150,5 +150,3 @@ irfft = register(Op(
     "conjugate are not read.",
     facts=Facts(kinds="c", rounding="norm", indeterminate=True),
 ))  # fmt: skip
-
-__all__ = ["check_points", "fft", "irfft", "rfft"]

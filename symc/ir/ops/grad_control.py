@@ -54,5 +54,3 @@ grad_clip = _identity("grad_clip", "f", _on_cotangent(
     lambda g, v: minimum(maximum(g, like(g, v.attrs["low"])), like(g, v.attrs["high"])), lambda t, v: t),
     [{"low": -1.0, "high": 1.0}],
     "x, whose cotangent is kept between `low` and `high` on its way back; tangents pass unchanged.")
-
-__all__ = ["grad_clip", "grad_scale", "stop_gradient"]

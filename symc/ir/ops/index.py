@@ -424,6 +424,3 @@ dynamic_update_slice.facts.requires = lambda v: _larger(v, v.operands[1].shape)
 
 def _larger(v: Value, window: Sequence[Size]) -> list[tuple[Size, Size]]:
     return [(n - w, 1) for n, w in zip(v.operands[0].shape, window, strict=True)]
-
-
-__all__ = ["dynamic_slice", "dynamic_update_slice", "gather", "like_shape", "scatter"]

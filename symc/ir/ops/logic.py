@@ -68,5 +68,3 @@ where = register(Op(
     Facts(kinds="biufc", result="same", numpy=np.where, exact=Exact(lambda mp, c, x, y: x if c else y, far=True),
           rounding="zeros", range=ranges.chosen),
 ))  # fmt: skip
-
-__all__ = ["and_", "not_", "or_", "shl", "shr", "where", "xor"]

@@ -201,8 +201,6 @@ expm = register(Op(
     facts=Facts(kinds="fc", batch=batch_leading, lower_batched=_by_products, rounding="norm"),
 ))  # fmt: skip
 
-__all__ = ["expm", "pinv"]
-
 # --- logarithm and root -----------------------------------------------------------------------------------------------
 
 

@@ -66,5 +66,3 @@ places = register(Op(
     Facts(kinds="b", lower_batched=_by_scatter, batch=_batch,
           range=lambda v, _: (0, if_any(v.operands[0].shape[0]) - 1)),
 ))  # fmt: skip
-
-__all__ = ["places"]

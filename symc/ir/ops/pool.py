@@ -318,5 +318,3 @@ sum_pool: Op = register(Op(
     "The sum of each window over the last axes.",
     Facts(batch=_batch, fits=last_fit),
 ))  # fmt: skip
-
-__all__ = ["max_pool", "pool_index", "pool_put", "pool_take", "sum_pool", "sum_pool_input"]

@@ -402,7 +402,3 @@ normal_inverse: Op = elementwise(
     (lambda out, p: (2 * np.pi) ** 0.5 * exp(0.5 * out * out),), singular=True,
     doc="z such that a standard normal number is at most z with probability x; accurate for small x.",
     facts=Facts(exact=Exact(lambda mp, p: mp.sqrt(2) * mp.erfinv(2 * p - 1)), poles=True, kernel="cheap"))  # fmt: skip
-
-__all__ = ["below", "binomial_draw", "derive_key", "gamma_draw", "gamma_moment", "gamma_slope", "log_gamma_draw",
-           "normal_inverse", "philox32", "philox64", "poisson_draw", "position", "random_bits", "split_key",
-           "spread", "unit_exponential", "unit_gumbel", "unit_normal", "unit_uniform", "wald_draw"]

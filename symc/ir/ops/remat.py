@@ -90,5 +90,3 @@ checkpoint = register(Op(
     doc="The region's results. For a derivative its values are computed again; `policy` says which are kept instead: "
     "nothing, or dots (matrix products). The pass `inline` replaces it by its region.", facts=Facts(rounding="none"),
 ))  # fmt: skip
-
-__all__ = ["POLICIES", "again", "checkpoint"]

@@ -73,5 +73,3 @@ searchsorted = register(Op(
     facts=Facts(kinds="biuf", batch=_batched, range=lambda v, given: (0, v.operands[0].shape[-1])),
     defaults={"batch": 0},
 ))  # fmt: skip
-
-__all__ = ["searchsorted"]

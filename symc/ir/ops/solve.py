@@ -329,5 +329,3 @@ inv = register(Op(
     Decompose(lambda v: factored(v.operands[0], eye(v.type))), frozenset({"linear_solve"}), square_samples,
     "The inverse.", Facts(kinds="fc", batch=batch_leading, rounding="norm"),
 ))  # fmt: skip
-
-__all__ = ["cho_solve", "inv", "lu_solve", "solve", "solve_triangular"]

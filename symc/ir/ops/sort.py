@@ -106,5 +106,3 @@ top_places = register(Op(
     "The places, as i64, of the `k` greatest elements along `axis`, greatest first; equals keep their order.",
     Facts(kinds=ORDERED, lower_batched=_by_sorting),
 ))  # fmt: skip
-
-__all__ = ["argsort", "sort", "top_places"]

@@ -215,5 +215,3 @@ sddmm: Op = _record(
     lambda g, v: spmm_across(*v.operands[:2], g, conjugate(v.operands[2]), size=v.operands[3].shape[0]),
     _sddmm_batched, "For each entry of a pattern (indptr, indices) the product of a row of the first matrix, that of "
     "its row, and a row of the second, that of its column.")
-
-__all__ = ["rows_of", "sddmm", "spmm", "spmm_across"]

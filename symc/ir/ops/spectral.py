@@ -357,5 +357,3 @@ svdvals = register(Op(
     samples=lambda: _matrix_samples([{}]), doc="The singular values, descending.",
     facts=Facts(part_of=("svd", 1), kinds="fc", batch=batch_leading, rounding="norm"),
 ))  # fmt: skip
-
-__all__ = ["eig", "eigh", "eigvals", "eigvalsh", "gaps", "svd", "svdvals"]

@@ -102,6 +102,3 @@ insert_place = register(Op(
     traits=frozenset({"unchecked"}),
     doc="As `insert`, of places along `axis`, ordered by the elements of the array there.",
 ))  # fmt: skip
-
-__all__ = ["insert", "insert_place", "is_epilogue", "packed_concat", "space_of", "store", "store_packed",
-           "store_running"]

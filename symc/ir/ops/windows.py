@@ -207,5 +207,3 @@ add_windows = register(Op(
     doc="The first operand with the windows in the second added where `windows` reads them.",
     facts=Facts(batch=_add_batch, lower_batched=_as_sum, requires=_required, fits=last_fit),
 ))  # fmt: skip
-
-__all__ = ["add_windows", "check_steps", "count", "counts", "fits", "last_fit", "slices", "span", "windows"]

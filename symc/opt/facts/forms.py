@@ -251,6 +251,3 @@ def _line(v: Value) -> Value | None:
     if axes and axes[-1] in (rows, columns) and len(axes) == v.ndim - 1:
         return x
     return None
-
-
-__all__ = ["Band", "Steps", "band_of", "common_axes", "diagonal_of", "is_eye", "on_diagonal", "steps_of", "unit_axes"]

@@ -173,6 +173,3 @@ def gathered(f: Function) -> Function:
 
 def _params(f: Function, split: Sequence[int]) -> Flags:
     return tuple(k in set(split) for k in range(len(f.inputs)))
-
-
-__all__ = ["Varying", "for_ranks", "gathered", "varying"]

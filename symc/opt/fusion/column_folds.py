@@ -66,6 +66,3 @@ def axes_together(shape: tuple[Size, ...], found: Iterable[tuple[int, ...]], fol
         return True, next(iter(kinds), None)
     own = early[0] if early else None
     return all(can_be_column_fold(v, own is not None) for v in folds if v.attrs["axes"] != own), own
-
-
-__all__ = ["axes_together", "can_be_column_fold", "column_folds", "trailing"]

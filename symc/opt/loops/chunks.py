@@ -314,6 +314,3 @@ def _sum(a: Value, b: Value) -> Value:
     """A kernel that adds."""
     t: TensorType = a.type
     return fused(a, b, regions=[Region((t, t), [lookup("add")(param(0, t), param(1, t))])])
-
-
-__all__ = ["Pair", "in_chunks", "pairs", "stacks_of"]

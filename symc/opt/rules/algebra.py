@@ -13,7 +13,7 @@ import numpy as np
 from symc.ir.attrs import Array
 from symc.ir.dim import Size
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import abs_, add, div, maximum, minimum, mulz
+from symc.ir.ops.arithmetic import abs_, add, maximum, minimum, mulz
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.math import exp
 from symc.ir.ops.shape import concat, pad, slice_
@@ -26,7 +26,6 @@ from symc.opt.engine.rule import OPT_IN
 #: So many terms of a sum are looked at together.
 MAX_TERMS = 32
 UNSAFE = ("nan-unsafe", OPT_IN)
-POSITIVE = {"x": (1e-8, 1e8)}
 
 # --- sums -------------------------------------------------------------------------------------------------------------
 
@@ -144,70 +143,25 @@ def negated_difference(v: Value, context) -> Value | None:
 
 
 @rewrite(
-    "add",
-    kinds="iuf",
-    needs=["#"],
-    tags=["reassociate"],
-    equation="(x + 2) + 3 -> x + 5",
-    examples=lambda: [example(lambda x, y: (x + 2) + 3, leaves(2))],
-)
-def add_numbers(v: Value) -> Value | None:
-    """Numbers in a chain of sums meet (not where they would overflow)."""
-    return _merge_numbers(v, np.add)
-
-
-@rewrite(
     "mul",
+    "div",
     kinds="iuf",
     needs=["#"],
     tags=["reassociate"],
-    equation="(x * 2) * 3 -> x * 6",
-    examples=lambda: [example(lambda x, y: (x * 2) * 3, leaves(2))],
+    equation="(x * 2) * 3 -> x * 6; (x / 2) / 3 -> x / 6",
+    examples=lambda: [example(lambda x, y: (x * 2) * 3, leaves(2)), example(lambda x, y: (x / 3) / 5, leaves(2))],
 )
 def multiply_numbers(v: Value) -> Value | None:
-    """Numbers in a chain of products meet (not where they would overflow or vanish)."""
-    return _merge_numbers(v, np.multiply)
-
-
-def _merge_numbers(v: Value, combine: np.ufunc) -> Value | None:
+    """Numbers in a chain of products or quotients meet (not where they would overflow or vanish)."""
     x, outer = v.operands[0], splat_of(v.operands[1])
-    if outer is None or x.op is not v.op:
-        return None
-    inner = splat_of(x.operands[1])
-    if inner is None:
-        return None
-    with np.errstate(all="ignore"):
-        number = combine(inner, outer)
-    if number.dtype.kind == "f" and not (
-        np.isfinite(number) and (number == 0 or abs(number) >= np.finfo(number.dtype).tiny)
-    ):
-        return None
-    if combine is np.multiply and number == 0:
-        return None
-    return v.op(x.operands[0], splat(Array(number), v.type))
-
-
-@rewrite(
-    "div",
-    kinds="f",
-    needs=["#"],
-    tags=["reassociate"],
-    equation="(x * 2) / 3 -> x * (2 / 3); (x / 2) / 3 -> x / 6",
-    examples=lambda: [example(lambda x, y: (x / 3) / 5, leaves(2))],
-)
-def divide_numbers(v: Value) -> Value | None:
-    """Numbers in a chain of quotients meet (not where they would overflow or vanish)."""
-    x, outer = v.operands[0], splat_of(v.operands[1])
-    if outer is None or x.op is not v.op:
-        return None
-    inner = splat_of(x.operands[1])
-    if inner is None:
+    inner = splat_of(x.operands[1]) if x.op is v.op else None
+    if inner is None or outer is None:
         return None
     with np.errstate(all="ignore"):
         number = np.multiply(inner, outer)
-    if not np.isfinite(number) or abs(number) < np.finfo(number.dtype).tiny:
+    if number.dtype.kind == "f" and not np.finfo(number.dtype).tiny <= abs(number) < np.inf or number == 0:
         return None
-    return div(x.operands[0], splat(Array(number), v.type))
+    return v.op(x.operands[0], splat(Array(number), v.type))
 
 
 # --- products ---------------------------------------------------------------------------------------------------------
@@ -249,12 +203,6 @@ def mulz_of_number(v: Value) -> Value | None:
 def signs_cancel(x):
     """Two signs are none."""
     return abs_(-x), abs_(x)
-
-
-@rule(exact=True)
-def abs_of_abs(x):
-    """The second changes nothing."""
-    return abs_(abs_(x)), abs_(x)
 
 
 @rule(exact=True)

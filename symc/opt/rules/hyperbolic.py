@@ -55,12 +55,6 @@ def tanh_of_exponentials(x):
 
 
 @rule
-def tanh_of_expm1(x):
-    """The same with one exponential, inf / inf for large x."""
-    return expm1(x) / (exp(x) + 1), tanh(x / 2)
-
-
-@rule
 def sinh_over_cosh(x):
     """inf / inf for large x."""
     return sinh(x) / cosh(x), tanh(x)

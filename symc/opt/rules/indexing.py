@@ -115,30 +115,6 @@ def _renumbered(axes: Sequence[int], gone: Sequence[int]) -> tuple[int, ...]:
     return tuple(a - sum(g < a for g in gone) for a in axes)
 
 
-@rewrite(
-    "lt",
-    "ge",
-    exact=True,
-    kinds="i",
-    equation="iota < 0 -> false",
-    examples=lambda: [
-        make(lookup(name), (x := iota(shape=(size_name("n"),), axis=0, dtype=I64) + 2, splat(k, x.type)))
-        for name, k in (("lt", 0), ("ge", 2))
-    ],
-    written=lambda sc: (lambda x: x[sc.arange(x.shape[0] - 2) + 2])(sc.input("x", "float64", shape=("n",))),
-)
-def count_against_number(v: Value) -> Value | None:
-    """A count from 0 up is never negative, so it never wraps around."""
-    bound, steps = splat_of(v.operands[1]), steps_of(v.operands[0])
-    if bound is None or steps is None:
-        return None
-    low, high = steps.ends(1 if steps.axis is None else v.shape[steps.axis])
-    k = int(bound)
-    if known_nonnegative(low - k):
-        return splat(v.op.name == "ge", v.type)
-    return splat(v.op.name == "lt", v.type) if known_nonnegative(k - 1 - high) else None
-
-
 # --- gathers of movements ---------------------------------------------------------------------------------------------
 
 

@@ -5,20 +5,16 @@ All exact: there is nothing to round. What a nan is compared to is false, so an 
 
 from __future__ import annotations
 
-from symc.ir.dim import size_name
 from symc.ir.op import lookup, splat
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import COMPARISONS, eq, gt, lt, ne
 from symc.ir.ops.logic import and_, not_, or_, where, xor
-from symc.ir.ops.reduce import all_, any_
 from symc.ir.text import splat_of
-from symc.ir.types import DTYPES, TensorType
+from symc.ir.types import DTYPES
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves
 from symc.opt.engine.pattern import is_number
-
-BOTH = {"c": "bool", "d": "bool"}
 
 
 def _masks(count: int) -> list[Value]:
@@ -236,25 +232,6 @@ def condition_as_number_compared(v: Value) -> Value | None:
     c = x.operands[0]
     no, yes = (bool(v.op.reference(x.dtype.type(k), number)) for k in (0, 1))
     return splat(yes, v.type) if no == yes else c if yes else not_(c)
-
-
-@rewrite(
-    "any",
-    "all",
-    exact=True,
-    needs=["#"],
-    equation="any(false) -> false; all(true) -> true",
-    examples=lambda: [
-        op(splat(k, TensorType("bool", (size_name("n"),))), axes=(0,)) for op, k in ((any_, False), (all_, True))
-    ],
-    written=lambda sc: (lambda x: sc.any(sc.zeros(x.shape, bool)))(sc.input("x", "float64", shape=("n",))),
-)
-def any_of_numbers(v: Value) -> Value | None:
-    """However many there are."""
-    number = splat_of(v.operands[0])
-    if number is None or bool(number) != (v.op is all_):
-        return None
-    return splat(number[()], v.type)
 
 
 # --- conditions made of choices ---------------------------------------------------------------------------------------

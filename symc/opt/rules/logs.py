@@ -211,12 +211,6 @@ def log_of_reciprocal(x):
     return log(1 / x), -log(x)
 
 
-@rule
-def log_of_square(x):
-    """The square overflows or underflows where its log is ordinary."""
-    return log(x * x), 2 * log(abs_(x))
-
-
 @rewrite(
     "log",
     kinds="f",

@@ -15,8 +15,6 @@ from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import matrix
 from symc.opt.engine.pattern import flatten, join
 
-Axes = tuple[int, ...]
-
 
 def _is_count(n: Value, count: Size, inverse: bool = False) -> bool:
     """True if ``n`` is this number of elements, or 1 divided by it."""

@@ -25,19 +25,6 @@ def where_same(c, x):
     return where(c, x, x), x
 
 
-@rewrite(
-    "where",
-    exact=True,
-    needs=["#"],
-    equation="where(true, x, y) -> x",
-    examples=lambda: [example(lambda c, x, y, z: where(splat(True, c.type), x, y), _choice())],
-)
-def where_decided(v: Value) -> Value | None:
-    """The condition is known."""
-    number = splat_of(v.operands[0])
-    return None if number is None else v.operands[1 if number else 2]
-
-
 @rule(exact=True, kinds=ANY_KIND, dtypes=C)
 def where_not(c, x, y):
     """The answers change places."""

@@ -7,7 +7,7 @@ slices rise towards the leaves, so that only what is read is computed. All exact
 
 from __future__ import annotations
 
-from symc.ir.op import lookup, splat
+from symc.ir.op import splat
 from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast, ensure_shape, inverse_permutation, pad, reshape, slice_, transpose
 from symc.ir.text import splat_of
@@ -16,13 +16,6 @@ from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import leaf
 from symc.opt.facts.forms import common_axes, unit_axes
-
-Axes = tuple[int, ...]
-
-
-def _exp(x: Value) -> Value:
-    return lookup("exp")(x)
-
 
 # --- movements that move nothing --------------------------------------------------------------------------------------
 
@@ -50,18 +43,6 @@ def same_shape(v: Value) -> Value | None:
 def same_order(v: Value) -> Value | None:
     """The axes are in that order."""
     return v.operands[0] if v.attrs["perm"] == tuple(range(v.ndim)) else None
-
-
-@rewrite(
-    "broadcast",
-    exact=True,
-    equation="broadcast(x) -> x where no axis is inserted",
-    examples=lambda: [broadcast(leaf(2, 3), axes=(0, 1), shape=(2, 3))],
-    arises="other rules and derivatives; the front end makes none",
-)
-def nothing_inserted(v: Value) -> Value | None:
-    """Nothing is repeated."""
-    return v.operands[0] if v.type is v.operands[0].type else None
 
 
 @rewrite(

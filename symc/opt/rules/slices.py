@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symc.ir.dim import Size, known_nonnegative
-from symc.ir.op import lookup
 from symc.ir.ops.leaf import iota, scalar
 from symc.ir.ops.shape import broadcast, concat, inverse_permutation, pad, reshape, slice_, transpose
 from symc.ir.types import DTYPES
@@ -19,10 +18,6 @@ from symc.opt.engine.examples import leaf
 from symc.opt.facts.forms import common_axes, unit_axes
 
 WINDOW = ("start", "size", "step")
-
-
-def _exp(x: Value) -> Value:
-    return lookup("exp")(x)
 
 
 def row(x: Value, k: int = 1) -> Value:

@@ -6,7 +6,7 @@ A reason is a value (of the function before or after; None for all of it), and w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from symc.ir.dim import Dim
@@ -24,7 +24,6 @@ from symc.opt.engine.regions import as_function
 from symc.opt.fusion.kernel_ops import is_fold
 
 Reason = tuple[Value | None, str]
-Reasons = Callable[[Function, Function], Iterable[Reason]]
 
 
 def count(n: int, thing: str) -> str:
