@@ -53,7 +53,7 @@ def cotangents_of(v: Value, g: Any, needed: Sequence[bool], masked: bool) -> lis
         if masked and isinstance(g, Value):
             out = zeros_stay(out, g, v)
     elif isinstance(fact, Regional):
-        out = _with_effects(v, _regional_vjp(v, g if isinstance(g, list) else [g], needed, masked))
+        out = _with_effects(v, list(REGIONAL[v.op.name][1](v, g if isinstance(g, list) else [g], needed, masked)))
     else:
         raise InternalError(f"{v.op.name} has no derivative")
     if len(out) != len(v.operands):
@@ -82,7 +82,7 @@ def tangent_of(v: Value, tangents: Sequence[Value | None]) -> Any:
     if isinstance(fact, Custom):
         return fact.jvp(tangents, v)
     if isinstance(fact, Regional):
-        parts = _with_effects(v, _regional_jvp(v, tangents))
+        parts = _with_effects(v, list(REGIONAL[v.op.name][0](v, tangents)))
         return parts if isinstance(v.type, TupleType) else parts[0]
     raise InternalError(f"{v.op.name} has no derivative")
 
@@ -94,14 +94,6 @@ def _with_effects(v: Value, derivatives: list[Value | None]) -> list[Value | Non
         return derivatives
     derivatives[first] = after(derivatives[first], results_of(v)[0])
     return derivatives
-
-
-def _regional_vjp(v: Value, parts: list[Value | None], needed: Sequence[bool], masked: bool) -> list[Value | None]:
-    return list(REGIONAL[v.op.name][1](v, parts, needed, masked))
-
-
-def _regional_jvp(v: Value, tangents: Sequence[Value | None]) -> list[Value | None]:
-    return list(REGIONAL[v.op.name][0](v, tangents))
 
 
 def _elementwise_tangent(fact: Elementwise, v: Value, tangents: Sequence[Value | None]) -> Value | None:

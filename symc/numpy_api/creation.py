@@ -175,7 +175,7 @@ def linspace(
         out = API["stack"]([a]) if n == 1 else API["zeros"]((0, *API["subtract"](b, a).shape), real)
     else:
         step = API["divide"](API["subtract"](b, a), user_size(maximum(parts, 1)))
-        k = Tensor(iota((n,), 0, _part_dtype(real)))
+        k = Tensor(iota((n,), 0, real if real.kind == "f" else real_dtype(real)))
         k = API["reshape"](k, (user_size(n),) + (1,) * step.ndim)
         out = API["add"](API["multiply"](k, step), a)
         if endpoint:  # the last number is exactly the end; one number alone is the start
@@ -190,10 +190,6 @@ def linspace(
     if retstep and isinstance(parts, Dim):  # of one number there is no step, which is seen in a call
         step = API["where"](API["greater"](as_tensor(user_size(parts)), 0), step, np.nan)
     return (out, step) if retstep else out
-
-
-def _part_dtype(d: np.dtype) -> np.dtype:
-    return d if d.kind == "f" else real_dtype(d)
 
 
 @public(np.geomspace)

@@ -58,10 +58,6 @@ def _real(a: Any, name: str) -> Tensor:
     return t
 
 
-def _complex(t: Tensor) -> Tensor:
-    return Tensor(convert(t.value, complex_dtype(t.dtype)))
-
-
 def _axis(axis: Any, t: Tensor, name: str) -> int:
     try:
         k = operator.index(axis)
@@ -177,7 +173,7 @@ def _to_real(a: Any, s: Any, axes: Any, norm: Any, name: str, inverse: bool = Tr
     last = axes[-1]
     out, counts = _lines(t, s[-2::-1], axes[-2::-1], True, name)
     n = _points(2 * (t.shape[last] - 1) if unknown or s[-1] is None else s[-1], name)
-    given = _fitted(_complex(out), n // 2 + 1, last)
+    given = _fitted(Tensor(convert(out.value, complex_dtype(out.dtype))), n // 2 + 1, last)
     found = _scaled(Tensor(lookup("irfft")(given, axis=last, size=n)), [n, *counts], norm, inverse)
     return API["astype"](found, _HALF) if as_tensor(a).dtype == _HALF else found
 

@@ -183,7 +183,7 @@ def insert(x: Value, p: Parsed, u: Value, mode: str = "set") -> Value:
     gap = tuple(abs(s) - 1 for s in p.step)
 
     def widened(v: Value, fill: Any) -> Value:
-        extent = [k if q == 0 else _extent(k, q) for k, q in zip(p.size, gap, strict=True)]
+        extent = [k if q == 0 else maximum((k - 1) * (q + 1) + 1, 0) for k, q in zip(p.size, gap, strict=True)]
         high = tuple(n - a - e for n, a, e in zip(x.shape, first, extent, strict=True))
         return lookup("pad")(v, scalar(fill, v.dtype), low=first, high=high, interior=gap)
 
@@ -193,10 +193,6 @@ def insert(x: Value, p: Parsed, u: Value, mode: str = "set") -> Value:
     combine = combining(mode)
     assert combine is not None
     return combine(x, widened(u, identity(combine.name, x.dtype)))
-
-
-def _extent(k: Size, gap: int) -> Size:
-    return maximum((k - 1) * (gap + 1) + 1, 0)
 
 
 def _scatter(x: Value, p: Parsed, u: Value, mode: str) -> Value:

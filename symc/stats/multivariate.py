@@ -189,14 +189,10 @@ def _student_draw(key: Any, loc: Any = None, shape: Any = 1.0, df: Any = 1.0, ch
     return z * stretch if loc is None else loc + (z - loc) * stretch
 
 
-def _on_simplex(x: Any) -> Any:
-    return xp.all(x >= 0, axis=-1) & (xp.abs(xp.sum(x, axis=-1) - 1) < 10 * x.shape[-1] * xp.finfo(x.dtype).eps)
-
-
 def _dirichlet(x: Any, alpha: Any) -> Any:
     alpha = xp.where(alpha > 0, alpha, NAN)
     norm = xp.sum(S.gammaln(alpha), axis=-1) - S.gammaln(xp.sum(alpha, axis=-1))
-    inside = _on_simplex(x)
+    inside = xp.all(x >= 0, axis=-1) & (xp.abs(xp.sum(x, axis=-1) - 1) < 10 * x.shape[-1] * xp.finfo(x.dtype).eps)
     out = xp.sum(S.xlogy(alpha - 1, xp.where(inside[..., None], x, 0.5)), axis=-1)
     return xp.where(inside, out, -INF) - norm
 

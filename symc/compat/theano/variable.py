@@ -51,7 +51,7 @@ class TensorType:
         if dtype is not None:
             return TensorType(dtype, self.broadcastable)(name)
         shape = [1 if b else None for b in self.broadcastable]
-        return wrap(sc.input(_identifier(name), self.dtype, shape=shape), name)
+        return wrap(sc.input(name if name and name.isidentifier() else "input", self.dtype, shape=shape), name)
 
     def make_variable(self, name: str | None = None) -> TensorVariable:
         return self(name)
@@ -68,10 +68,6 @@ class TensorType:
 
     def __reduce__(self) -> Any:
         return TensorType, (self.dtype, self.broadcastable)
-
-
-def _identifier(name: str | None) -> str:
-    return name if name and name.isidentifier() else "input"
 
 
 class Apply:

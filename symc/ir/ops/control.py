@@ -39,10 +39,6 @@ def element_type(t: TensorType) -> TensorType:
     return TensorType(t.dtype, t.shape[1:])
 
 
-def _stacked(t: TensorType, length: Size) -> TensorType:
-    return TensorType(t.dtype, (length, *t.shape))
-
-
 def _scan_infer(*types: TensorType, carry: int, xs: int, length: Size, reverse: bool,
                 regions: Sequence[Region]) -> Type:
     (body,) = regions
@@ -54,7 +50,7 @@ def _scan_infer(*types: TensorType, carry: int, xs: int, length: Size, reverse: 
     _same_types("scan: the params of the body", body.params, [*types[:carry], *elements, *types[carry + xs :]])
     results = [r.type for r in body.results]
     _same_types("scan: the new carries", results[:carry], types[:carry])
-    return results_type([*types[:carry], *[_stacked(t, length) for t in results[carry:]]])
+    return results_type([*types[:carry], *[TensorType(t.dtype, (length, *t.shape)) for t in results[carry:]]])
 
 
 def _scan_reference(*arrays: np.ndarray, carry: int, xs: int, length: int, reverse: bool, regions: Sequence[Any]):

@@ -129,12 +129,8 @@ def keep(results: Sequence[Value], effects: Sequence[Value]) -> list[Value]:
     reached = set(postorder(results))
     lost = [e for e in dict.fromkeys(effects) if e not in reached and has_effect(e)]
     inner = set(postorder(o for e in lost for o in e.operands))
-    ties = [t for e in lost if e not in inner for t in _arrays(e)]
+    ties = [t for e in lost if e not in inner for t in ([e] if isinstance(e.type, TensorType) else [e[0]])]
     return [after(results[0], *ties), *results[1:]] if ties else list(results)
-
-
-def _arrays(v: Value) -> list[Value]:
-    return [v] if isinstance(v.type, TensorType) else [v[0]]
 
 
 # --- the records ------------------------------------------------------------------------------------------------------

@@ -95,14 +95,10 @@ def _paired(g: Value, axis: int, n: Size, factor: float) -> Value:
     return where(or_(eq(k, like(k, 0)), eq(k + k, whole)), g, g * like(g, factor))
 
 
-def _half(t: TensorType, axis: int, n: Size) -> tuple[Size, ...]:
-    return (*t.shape[:axis], n // 2 + 1, *t.shape[axis + 1 :])
-
-
 def _rfft_infer(t: TensorType, axis: int) -> TensorType:
     _check("rfft", t, axis, "f")
     check_points("rfft", t.shape[axis])
-    return TensorType(complex_dtype(t.dtype), _half(t, axis, t.shape[axis]))
+    return TensorType(complex_dtype(t.dtype), (*t.shape[:axis], t.shape[axis] // 2 + 1, *t.shape[axis + 1 :]))
 
 
 def _rfft_reference(x: np.ndarray, axis: int) -> np.ndarray:

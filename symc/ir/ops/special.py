@@ -260,13 +260,9 @@ owens_t = special(
 # --- distribution functions -------------------------------------------------------------------------------------------
 
 
-def _whole_part(k: Value, n: Value) -> tuple[Value, Value]:
-    return floor(k), f("trunc", n)
-
-
 def _binomial(k: Value, n: Value, p: Value) -> Value:
     """Minus the derivative of bdtr by p, whose k and n are whole numbers."""
-    k, n = _whole_part(k, n)
+    k, n = floor(k), f("trunc", n)
     return where(and_(ge(k, 0), lt(k, n)), beta_density(k + 1, n - k, p), like(p, 0))
 
 

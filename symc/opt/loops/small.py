@@ -69,16 +69,12 @@ def kernel_of(v: Value) -> Region | None:
         operands = [_Free(o) if is_free(o) else _Array(next(waiting)) for o in v.operands]
         made = _loop(v, operands)
         results = [pack(*scalars, shape=t.shape) if t.shape != scalars[0].shape else scalars[0]
-                   for scalars, t in zip(made, _types(v), strict=True)]
+                   for scalars, t in zip(made, [r.type for r in results_of(v)], strict=True)]
     except TooLarge:
         return None
     if _operations(results) > MOST_OPERATIONS:
         return None
     return close_over(leaves, results)
-
-
-def _types(v: Value) -> list[TensorType]:
-    return [r.type for r in results_of(v)]
 
 
 def _operations(results: Sequence[Value]) -> int:
