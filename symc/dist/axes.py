@@ -16,8 +16,9 @@ from symc.ir.function import Function
 from symc.ir.op import Decompose, Element, Fold, Running, Sorting, Update, View, lookup, splat
 from symc.ir.ops.control import scan
 from symc.ir.ops.effect import IDENTITY
+from symc.ir.ops.elementwise import batch_leading
 from symc.ir.ops.leaf import get, iota, size
-from symc.ir.ops.matrix import batch_columns, batch_leading
+from symc.ir.ops.matrix import batch_columns
 from symc.ir.ops.reduce import gives_place, identity
 from symc.ir.order import postorder
 from symc.ir.types import TensorType, TupleType, Type

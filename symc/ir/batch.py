@@ -11,7 +11,8 @@ from symc.errors import InternalError
 from symc.ir import location
 from symc.ir.batch_control import CONTROL, Part
 from symc.ir.dim import Size
-from symc.ir.ops.batching import batch_value, spread
+from symc.ir.ops.batching import batch_value
+from symc.ir.ops.elementwise import spread
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.value import Value
 

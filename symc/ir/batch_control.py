@@ -18,10 +18,10 @@ from symc.ir.bodies import close, make_scan, make_while, open_body
 from symc.ir.closure_scope import ClosureScope, dependent
 from symc.ir.dim import Size
 from symc.ir.op import Op
-from symc.ir.ops.batching import spread
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import le
 from symc.ir.ops.control import BOOL, COUNT, cond, scan, while_
+from symc.ir.ops.elementwise import spread
 from symc.ir.ops.kernel import results_of
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.logic import where

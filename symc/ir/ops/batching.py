@@ -15,6 +15,7 @@ from symc.ir import location
 from symc.ir.dim import Size
 from symc.ir.op import Op, splat
 from symc.ir.ops.arithmetic import maximum, minimum
+from symc.ir.ops.elementwise import spread
 from symc.ir.ops.gemm import combine, gemm, parts, product_of
 from symc.ir.ops.index import dynamic_slice, dynamic_update_slice, gather, scatter
 from symc.ir.ops.kernel import bounded, check_index
@@ -46,11 +47,6 @@ def batch_value(v: Value, operands: Sequence[Value], flags: Flags, n: Size) -> V
 def has_rule(op: Op, attrs: Collection[str] = ()) -> bool:
     """True if values of an op, with attributes of these names, can be batched."""
     return op.facts.batch is not None or op in _RULES or bool(op.traits & _REGULAR) or "axis" in attrs
-
-
-def spread(x: Value, batched: bool, n: Size) -> Value:
-    """``x`` with the batch axis in front; the same elements in every entry unless it has the axis already."""
-    return x if batched else broadcast(x, axes=tuple(range(1, x.ndim + 1)), shape=(n, *x.shape))
 
 
 # --- ops whose attributes say it all ----------------------------------------------------------------------------------

@@ -16,13 +16,12 @@ from symc.ir.facts import Facts
 from symc.ir.op import Custom, Extern, Op, lookup, register
 from symc.ir.ops.arithmetic import conjugate
 from symc.ir.ops.compare import ne
-from symc.ir.ops.elementwise import like
+from symc.ir.ops.elementwise import batch_leading, like
 from symc.ir.ops.logic import or_, where
 from symc.ir.ops.matrix import (
     Sample,
     adjoint,
     as_complex,
-    batch_leading,
     check_square,
     checked,
     diagonal_of,

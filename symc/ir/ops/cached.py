@@ -13,7 +13,7 @@ import numpy as np
 from symc.errors import InternalError
 from symc.ir.facts import Facts
 from symc.ir.op import Linear, Op, View, register
-from symc.ir.ops.batching import spread
+from symc.ir.ops.elementwise import spread
 from symc.ir.types import TensorType, TupleType, Type
 
 

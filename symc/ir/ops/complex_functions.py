@@ -14,9 +14,9 @@ import numpy as np
 from symc.errors import DTypeError, GradientError, ShapeError
 from symc.ir.facts import Facts
 from symc.ir.op import Elementwise, Extern, Op, Unknown, register
-from symc.ir.ops.elementwise import like
+from symc.ir.ops.elementwise import batch_leading, like
 from symc.ir.ops.math import exp
-from symc.ir.ops.matrix import Sample, batch_leading
+from symc.ir.ops.matrix import Sample
 from symc.ir.types import TensorType, real_dtype
 from symc.ir.value import Value
 

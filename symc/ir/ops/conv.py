@@ -29,7 +29,18 @@ from symc.ir.ops.linalg import dot
 from symc.ir.ops.logic import where
 from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast, flip, pad, reshape, slice_, transpose
-from symc.ir.ops.windows import Steps, Window, add_windows, check_steps, counts, fits, slices, span, windows
+from symc.ir.ops.windows import (
+    WRITTEN_OUT,
+    Steps,
+    Window,
+    add_windows,
+    check_steps,
+    counts,
+    fits,
+    slices,
+    span,
+    windows,
+)
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Region, Value, param
 
@@ -158,10 +169,6 @@ def _run(first: int, n: int) -> tuple[int, ...]:
 #
 # There is no product of matrices to be had: what one sample gives is one kernel, in which nothing is copied. ``lead``
 # is -1 where there are axes neither of samples nor of channels.
-
-#: Windows of at most this many elements are written out.
-WRITTEN_OUT = 32
-
 
 def is_depthwise(v: Value) -> bool:
     """One channel and one filter a group. (Their transposes with steps are made of products.)"""

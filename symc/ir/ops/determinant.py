@@ -10,13 +10,12 @@ from symc.ir.facts import Facts
 from symc.ir.op import Custom, Decompose, Op, lookup, register, splat
 from symc.ir.ops.arithmetic import abs_, conjugate, mul
 from symc.ir.ops.compare import eq, gt
-from symc.ir.ops.elementwise import like
+from symc.ir.ops.elementwise import batch_leading, like
 from symc.ir.ops.factor import lu_factor
 from symc.ir.ops.logic import and_, where
 from symc.ir.ops.math import log
 from symc.ir.ops.matrix import (
     adjoint,
-    batch_leading,
     by_column,
     by_row,
     check_square,

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
+from symc.ir.dim import Size
 from symc.ir.dtypes import ARITHMETIC
 from symc.ir.facts import Facts
-from symc.ir.op import Decompose, Derivative, Element, Elementwise, Lowering, Op, register, splat
+from symc.ir.op import Decompose, Derivative, Element, Elementwise, Lowering, Op, lookup, register, splat
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType, complex_dtype, real_dtype
-from symc.ir.value import Value
+from symc.ir.value import Value, make
 
 KINDS = {"b": "bool", "i": "signed integers", "u": "unsigned integers", "f": "floats", "c": "complex"}
 
@@ -147,3 +148,13 @@ def samples(arity: int, kinds: str, attrs: Sequence[Mapping[str, Any]] = ({},),
 def like(x: Value, number: Any) -> Value:
     """``number`` in every element of a value of x's type."""
     return splat(number, x.type)
+
+
+def spread(x: Value, batched: bool, n: Size) -> Value:
+    """``x`` with the batch axis in front; the same elements in every entry unless it has the axis already."""
+    return x if batched else lookup("broadcast")(x, axes=tuple(range(1, x.ndim + 1)), shape=(n, *x.shape))
+
+
+def batch_leading(v: Value, operands: Sequence[Value], flags: Sequence[bool], n: Size) -> Value:
+    """One more leading axis for all operands."""
+    return make(v.op, [spread(o, f, n) for o, f in zip(operands, flags, strict=True)], v.attrs)

@@ -15,13 +15,12 @@ from symc.errors import GradientError
 from symc.ir.dim import minimum
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Extern, Op, lookup, register
-from symc.ir.ops.elementwise import like
+from symc.ir.ops.elementwise import batch_leading, like
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.logic import where
 from symc.ir.ops.matrix import (
     Sample,
     adjoint,
-    batch_leading,
     check_choice,
     check_matrix,
     check_square,
@@ -38,6 +37,7 @@ from symc.ir.ops.matrix import (
     positive_definite,
     product,
     side,
+    squares,
     swapped,
     to_triangle,
     total,
@@ -95,15 +95,9 @@ def _cholesky_vjp(g, v):
     return (to_triangle(divided(triangular(v, p, lower=True, trans="c"), v, lower=True), lower=True),)
 
 
-def _cholesky_samples() -> Iterator[Sample]:
-    yield from each_dtype([(3, 3), (2, 2, 3, 3), (1, 1)], lambda *how: (positive_definite(*how),))
-    yield (np.ones((0, 0)),), {}
-    yield (np.ones((0, 3, 3)),), {}
-
-
 cholesky = register(Op(
     "cholesky", square("cholesky"), _cholesky_reference, Custom(_cholesky_jvp, _cholesky_vjp), Extern("cholesky"),
-    frozenset({"factorization"}), _cholesky_samples,
+    frozenset({"factorization"}), lambda: squares(positive_definite),
     "The lower triangular L, with a positive diagonal, of the hermitian matrix L @ L^H whose lower triangle is read.",
     Facts(kinds="fc", batch=batch_leading, rounding="norm", cubes=1 / 3),
 ))  # fmt: skip

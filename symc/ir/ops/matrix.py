@@ -17,10 +17,9 @@ from symc.errors import DTypeError, LinAlgError, ShapeError
 from symc.ir.dim import Size
 from symc.ir.op import lookup, splat
 from symc.ir.ops.arithmetic import conjugate
-from symc.ir.ops.batching import spread
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq, ge, gt, le, lt
-from symc.ir.ops.elementwise import like
+from symc.ir.ops.elementwise import batch_leading, like
 from symc.ir.ops.index import gather, scatter
 from symc.ir.ops.leaf import iota
 from symc.ir.ops.linalg import dot
@@ -224,11 +223,6 @@ def total(*terms: Value | None) -> Any:
 # --- batches ----------------------------------------------------------------------------------------------------------
 
 
-def batch_leading(v: Value, operands: Sequence[Value], flags: Sequence[bool], n: Size) -> Value:
-    """One more leading axis for all operands."""
-    return make(v.op, [spread(o, f, n) for o, f in zip(operands, flags, strict=True)], v.attrs)
-
-
 def batch_columns(v: Value, operands: Sequence[Value], flags: Sequence[bool], n: Size) -> Value:
     """As ``batch_leading``; a batch of right sides of one matrix becomes more columns."""
     if any(flags[:-1]):
@@ -254,6 +248,13 @@ def each_dtype(shapes: Iterable[Shape], arrays: Callable[[np.random.Generator, S
         made = arrays(np.random.default_rng(0), shape, dtype.kind == "c")
         kinds = {"c": dtype, "f": real_dtype(dtype)}
         yield tuple(a.astype(kinds.get(a.dtype.kind, a.dtype)) for a in made), dict(given)
+
+
+def squares(make: Callable[..., np.ndarray], *first: np.ndarray) -> Iterator[Sample]:
+    """Samples of square matrices in all dtypes, and ``first``; of none and of none in a batch."""
+    yield from each_dtype([(3, 3), (2, 2, 3, 3), (1, 1)], lambda *how: (make(*how),))
+    for x in (*first, np.ones((0, 0)), np.ones((0, 2, 2))):
+        yield (x,), {}
 
 
 def normal(rng: np.random.Generator, shape: tuple[int, ...], is_complex: bool) -> np.ndarray:

@@ -22,17 +22,15 @@ from symc.ir.op import Custom, Decompose, Linear, Op, register, splat
 from symc.ir.ops.arithmetic import add
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq, gt, le
-from symc.ir.ops.elementwise import check_kind
+from symc.ir.ops.elementwise import batch_leading, check_kind
 from symc.ir.ops.leaf import iota, scalar
 from symc.ir.ops.logic import and_, not_, where
 from symc.ir.ops.reduce import argmax, max_, sum_
 from symc.ir.ops.shape import broadcast, pad, reshape
-from symc.ir.ops.windows import Steps, add_windows, counts, last_fit, slices, window_attrs, windows
+from symc.ir.ops.windows import WRITTEN_OUT, Steps, add_windows, counts, last_fit, slices, window_attrs, windows
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
 
-#: Windows of at most this many elements are written out.
-WRITTEN_OUT = 32
 INDEX = DTYPES["i32"]
 
 # --- types ------------------------------------------------------------------------------------------------------------
@@ -185,16 +183,6 @@ def _take_reference(x, index, **steps):
     return np.take_along_axis(_flat_windows(x, **steps), index[..., None].astype("i8"), -1)[..., 0]
 
 
-# --- batches ----------------------------------------------------------------------------------------------------------
-
-
-def _batch(v: Value, operands, flags, n) -> Value:
-    """Batching: any number of axes may be in front."""
-    from symc.ir.ops.batching import spread
-
-    return v.op(*[spread(o, f, n) for o, f in zip(operands, flags, strict=True)], **dict(v.attrs.items()))
-
-
 # --- samples ----------------------------------------------------------------------------------------------------------
 
 _CASES = (((2, 2), (2, 2), (1, 1)), ((3, 2), (1, 2), (1, 1)), ((2, 3), (2, 1), (2, 1)), ((2,), (2,), (1,)),
@@ -250,7 +238,7 @@ pool_put: Op = register(Op(
     Decompose(lambda v: _spread(v.operands[0], v, v.operands[1])), frozenset(),
     _with_size(lambda i, g: (g, i), "iuf"),
     "Zeros, and the sum of what comes to the element with a given number in each window: the transpose of `pool_take`.",
-    Facts(batch=_batch),
+    Facts(batch=batch_leading),
 ))  # fmt: skip
 
 pool_take: Op = register(Op(
@@ -260,7 +248,7 @@ pool_take: Op = register(Op(
     Linear(lambda g, v: (pool_put(g, v.operands[1], **_whole(v, v.operands[0])), None), (0,)),
     Decompose(_take_parts), frozenset({"selects"}), _samples(lambda x, i, g: ((x, i), {})),
     "From each window, the element with a given number (row-major).",
-    Facts(batch=_batch, fits=last_fit),
+    Facts(batch=batch_leading, fits=last_fit),
 ))  # fmt: skip
 
 pool_index = register(Op(
@@ -268,7 +256,7 @@ pool_index = register(Op(
     lambda x, **steps: np.argmax(_flat_windows(x, **steps), axis=-1).astype(INDEX),
     None, Decompose(_index_parts), frozenset(), _samples(lambda x, i, g: ((x,), {})),
     "The number (row-major, i32) of the greatest element of each window: the first of equals, and the first nan.",
-    Facts(batch=_batch, fits=last_fit),
+    Facts(batch=batch_leading, fits=last_fit),
 ))  # fmt: skip
 
 
@@ -283,7 +271,7 @@ max_pool = register(Op(
            lambda g, v: (pool_put(g, _first(v), **_whole(v, v.operands[0])),)),
     Decompose(_max_parts), frozenset({"selects"}), _samples(lambda x, i, g: ((x,), {})),
     "The greatest element of each window over the last axes. Its derivative goes to the first of equals.",
-    Facts(batch=_batch, fits=last_fit),
+    Facts(batch=batch_leading, fits=last_fit),
 ))  # fmt: skip
 
 
@@ -307,7 +295,7 @@ sum_pool_input: Op = register(Op(
     Linear(lambda g, v: (sum_pool(g, **window_attrs(v)),)),
     Decompose(lambda v: _spread(v.operands[0], v, None)), frozenset(), _with_size(lambda i, g: (g,), "iuf"),
     "For each element, the sum of what comes to the windows it is in: the transpose of `sum_pool`.",
-    Facts(batch=_batch),
+    Facts(batch=batch_leading),
 ))  # fmt: skip
 
 sum_pool: Op = register(Op(
@@ -316,5 +304,5 @@ sum_pool: Op = register(Op(
     Linear(lambda g, v: (sum_pool_input(g, **_whole(v, v.operands[0])),)),
     Decompose(_sum_parts), frozenset(), _samples(lambda x, i, g: ((x,), {}), "iuf"),
     "The sum of each window over the last axes.",
-    Facts(batch=_batch, fits=last_fit),
+    Facts(batch=batch_leading, fits=last_fit),
 ))  # fmt: skip

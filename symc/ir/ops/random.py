@@ -23,7 +23,7 @@ from symc.ir.ops import random_reference as reference
 from symc.ir.ops.arithmetic import neg
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import gt
-from symc.ir.ops.elementwise import check_arity, check_same, elementwise, like
+from symc.ir.ops.elementwise import batch_leading, check_arity, check_same, elementwise, like
 from symc.ir.ops.leaf import scalar, size
 from symc.ir.ops.logic import and_, shl, shr, where
 from symc.ir.ops.math import digamma, erfcx, exp, log, sqrt, trigamma
@@ -109,12 +109,6 @@ def _bits_parts(v: Value) -> Value:
     return run(spread(_word(key, 0), 0, shape), spread(_word(key, 1), 0, shape), spread(place, lead, shape))
 
 
-def _batched_key(v: Value, operands: Sequence[Value], flags: Sequence[bool], n: Size) -> Value:
-    from symc.ir.ops import batching
-
-    return v.op(*[batching.spread(o, f, n) for o, f in zip(operands, flags, strict=True)], **v.attrs)
-
-
 def _bits_samples() -> Iterator[tuple[tuple, dict]]:
     key = np.array([3, 2**63 + 5], U64)
     for dtype in (U64, U32):
@@ -126,7 +120,7 @@ def _bits_samples() -> Iterator[tuple[tuple, dict]]:
 random_bits = register(Op(
     "random_bits", _bits_infer, _bits_reference, None, Decompose(_bits_parts), samples=_bits_samples,
     doc="Independent bits of `dtype` (u32 or u64) in `shape`: element i is a function of the key and i.",
-    facts=Facts(kinds="u", batch=_batched_key, rounding="none", bits=True),
+    facts=Facts(kinds="u", batch=batch_leading, rounding="none", bits=True),
 ))  # fmt: skip
 
 
@@ -171,7 +165,7 @@ def _derive_samples() -> Iterator[tuple[tuple, dict]]:
 derive_key = register(Op(
     "derive_key", _derive_infer, _derive_reference, None, Decompose(_derive_parts), samples=_derive_samples,
     doc="A new key for every number in the second operand (u64): the same for the same key, number and `purpose`.",
-    facts=Facts(kinds="u", batch=_batched_key),
+    facts=Facts(kinds="u", batch=batch_leading),
 ))  # fmt: skip
 
 
@@ -202,7 +196,7 @@ def _split_samples() -> Iterator[tuple[tuple, dict]]:
 split_key = register(Op(
     "split_key", _split_infer, _split_reference, None, Decompose(_split_parts), samples=_split_samples,
     doc="New keys in `shape`, independent of each other and of all other uses of the key but `derive_key` for split.",
-    facts=Facts(kinds="u", batch=_batched_key),
+    facts=Facts(kinds="u", batch=batch_leading),
 ))  # fmt: skip
 
 

@@ -15,8 +15,8 @@ from symc.errors import InternalError
 from symc.ir.dim import Size
 from symc.ir.facts import Facts
 from symc.ir.op import Extern, Linear, Op, Regional, View, lookup, register
-from symc.ir.ops.batching import spread
 from symc.ir.ops.call import one_or_several
+from symc.ir.ops.elementwise import spread
 from symc.ir.ops.kernel import results_type
 from symc.ir.types import TensorType, TupleType, Type
 from symc.ir.value import Region, Value, param

@@ -17,16 +17,15 @@ from symc.errors import LinAlgError
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Decompose, Extern, Op, register
 from symc.ir.ops.arithmetic import conjugate
-from symc.ir.ops.factor import lu_factor, triangular, unit_lower
+from symc.ir.ops.elementwise import batch_leading
+from symc.ir.ops.factor import lu_factor, square, triangular, unit_lower
 from symc.ir.ops.logic import where
 from symc.ir.ops.matrix import (
     Sample,
     Shape,
     batch_columns,
-    batch_leading,
     check_choice,
     check_right_side,
-    check_square,
     checked,
     each_dtype,
     eye,
@@ -38,6 +37,7 @@ from symc.ir.ops.matrix import (
     positive_definite,
     product,
     side,
+    squares,
     total,
     well_conditioned,
 )
@@ -63,6 +63,15 @@ def _right_sides(matrices: Callable, attrs: Sequence[dict[str, Any]] = ({},)) ->
     for given in attrs[-1:]:
         for shape in ((0, 0), (0, 2, 2), (1, 1)):
             yield (np.ones(shape), np.ones((*shape[:-1], 2))), dict(given)
+
+
+def _as_right_side(name: str) -> Callable[[TensorType, TensorType], TensorType]:
+    """Type of a result like the right side of a matrix."""
+    def infer(a: TensorType, b: TensorType) -> TensorType:
+        check_right_side(name, a, b)
+        return b
+
+    return infer
 
 
 # --- triangular -------------------------------------------------------------------------------------------------------
@@ -224,11 +233,6 @@ lu_solve = register(Op(
 # --- with the factor of Cholesky --------------------------------------------------------------------------------------
 
 
-def _cho_solve_infer(a: TensorType, b: TensorType) -> TensorType:
-    check_right_side("cho_solve", a, b)
-    return b
-
-
 def _cho_solve_reference(l, b):
     y = _triangular_reference(l, b, lower=True, trans="n", unit=False)
     return _triangular_reference(l, y, lower=True, trans="c", unit=False)
@@ -260,17 +264,12 @@ def _cho_solve_samples() -> Iterator[Sample]:
 
 
 cho_solve = register(Op(
-    "cho_solve", _cho_solve_infer, _cho_solve_reference, Custom(_cho_solve_jvp, _cho_solve_vjp),
+    "cho_solve", _as_right_side("cho_solve"), _cho_solve_reference, Custom(_cho_solve_jvp, _cho_solve_vjp),
     Decompose(_cho_solve_parts), frozenset({"linear_solve"}), _cho_solve_samples,
     "The x of l @ l^H @ x = b, given the lower triangle l.", Facts(kinds="fc", batch=batch_columns, rounding="norm"),
 ))  # fmt: skip
 
 # --- solve and inverse ------------------------------------------------------------------------------------------------
-
-
-def _solve_infer(a: TensorType, b: TensorType) -> TensorType:
-    check_right_side("solve", a, b)
-    return b
 
 
 def factored(a: Value, b: Value, trans: str = "n") -> Value:
@@ -298,15 +297,10 @@ def _solve_reference(a, b):
 
 
 solve = register(Op(
-    "solve", _solve_infer, _solve_reference, Custom(_solve_jvp, _solve_vjp),
+    "solve", _as_right_side("solve"), _solve_reference, Custom(_solve_jvp, _solve_vjp),
     Decompose(lambda v: factored(v.operands[0], v.operands[1])), frozenset({"linear_solve"}), _solve_samples,
     "The x of a @ x = b.", Facts(kinds="fc", batch=batch_columns, rounding="norm", indeterminate=True),
 ))  # fmt: skip
-
-
-def _inv_infer(t: TensorType) -> TensorType:
-    check_square("inv", t)
-    return t
 
 
 def _inv_jvp(tangents, v):
@@ -318,13 +312,11 @@ def _inv_vjp(g, v):
 
 
 def square_samples() -> Iterator[Sample]:
-    yield from each_dtype([(3, 3), (2, 2, 3, 3), (1, 1)], lambda *how: (well_conditioned(*how),))
-    yield (np.ones((0, 0)),), {}
-    yield (np.ones((0, 2, 2)),), {}
+    return squares(well_conditioned)
 
 
 inv = register(Op(
-    "inv", _inv_infer, lambda a: checked(SINGULAR, np.linalg.inv, a, help=ANY),
+    "inv", square("inv"), lambda a: checked(SINGULAR, np.linalg.inv, a, help=ANY),
     Custom(_inv_jvp, _inv_vjp),
     Decompose(lambda v: factored(v.operands[0], eye(v.type))), frozenset({"linear_solve"}), square_samples,
     "The inverse.", Facts(kinds="fc", batch=batch_leading, rounding="norm"),

@@ -18,8 +18,8 @@ from symc.ir.dim import Size
 from symc.ir.facts import Facts
 from symc.ir.op import Extern, Multilinear, Op, register, splat
 from symc.ir.ops.arithmetic import conjugate
-from symc.ir.ops.batching import spread
 from symc.ir.ops.cumulative import cumsum
+from symc.ir.ops.elementwise import spread
 from symc.ir.ops.index import gather, out_of_bounds, scatter
 from symc.ir.ops.kernel import check_index
 from symc.ir.ops.leaf import iota

@@ -19,12 +19,12 @@ from symc.ir.dim import minimum
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Extern, Op, lookup, register
 from symc.ir.ops.arithmetic import conjugate
+from symc.ir.ops.elementwise import batch_leading
 from symc.ir.ops.matrix import (
     Sample,
     Shape,
     adjoint,
     as_complex,
-    batch_leading,
     by_column,
     by_row,
     check_matrix,

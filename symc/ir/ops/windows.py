@@ -18,6 +18,7 @@ from symc.errors import DTypeError, InternalError, ShapeError
 from symc.ir.dim import Size, floordiv, known_nonnegative
 from symc.ir.facts import Facts
 from symc.ir.op import Element, Linear, Op, Update, register, splat
+from symc.ir.ops.elementwise import batch_leading
 from symc.ir.ops.shape import pad, reshape, slice_
 from symc.ir.types import TensorType
 from symc.ir.value import Value
@@ -195,15 +196,9 @@ def _as_sum(v: Value) -> Value | None:
     return total
 
 
-def _add_batch(v: Value, operands, flags, n) -> Value:
-    from symc.ir.ops.batching import spread
-
-    return add_windows(*[spread(o, f, n) for o, f in zip(operands, flags, strict=True)], **window_attrs(v))
-
-
 add_windows = register(Op(
     "add_windows", _add_infer, _add_reference, Linear(_add_transpose),
     Update(lambda v, index, at: _places(v, index), lambda v: "add"), samples=_add_samples,
     doc="The first operand with the windows in the second added where `windows` reads them.",
-    facts=Facts(batch=_add_batch, lower_batched=_as_sum, requires=_required, fits=last_fit),
+    facts=Facts(batch=batch_leading, lower_batched=_as_sum, requires=_required, fits=last_fit),
 ))  # fmt: skip

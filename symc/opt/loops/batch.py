@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from symc.ir.location import NOWHERE
 from symc.ir.op import Extern
-from symc.ir.ops.batching import batch_value, has_rule, spread
+from symc.ir.ops.batching import batch_value, has_rule
 from symc.ir.ops.effect import has_effect
+from symc.ir.ops.elementwise import spread
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.types import TensorType
 from symc.ir.value import Value

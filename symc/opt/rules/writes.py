@@ -30,6 +30,10 @@ def _put(x: Value, u: Value, i: Value, mode: str = "set") -> Value:
     return scatter(x, u, i, axes=(0,), mode=mode)
 
 
+def _zeros(like: Value) -> Value:
+    return splat(0, like.type)
+
+
 def _three(mode: str = "add"):
     """x, updates, an index."""
     return leaf(9, 2), leaf(4, 2), index(4)
@@ -147,7 +151,7 @@ def whole_update(v: Value) -> Value | None:
     exact=True,
     needs=["#"],
     equation="zeros(n).at[2:5].set(y) -> pad(y)",
-    examples=lambda: [(lambda x: dynamic_update_slice(splat(0, x.type), leaf(3), scalar(2, "i64")))(leaf(9))],
+    examples=lambda: [(lambda x: dynamic_update_slice(_zeros(x), leaf(3), scalar(2, "i64")))(leaf(9))],
     written=lambda sc: sc.zeros(9).at[2:5].set(sc.input("y", "float64", shape=(3,))),
 )
 def update_of_number(v: Value) -> Value | None:

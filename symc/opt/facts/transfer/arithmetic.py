@@ -9,7 +9,7 @@ import numpy as np
 from symc.ir.facts import Between
 from symc.ir.text import splat_of
 from symc.ir.value import Value
-from symc.opt.facts.fact import Fact, above, either, transfer
+from symc.opt.facts.fact import Fact, above, transfer
 from symc.opt.facts.transfer.ends import INF, Ends, distance, ends, may_be, negated, of_floats, rounded
 
 
@@ -215,29 +215,24 @@ def _copysign(v: Value, given: list[Fact]) -> Fact:
 @transfer("maximum", "fmax")
 @of_floats
 def _maximum(v: Value, given: list[Fact]) -> Fact:
+    return _extreme(given, v.op.name == "fmax")
+
+
+def _extreme(given: list[Fact], ignores: bool) -> Fact:
+    """The fact of the greater of two numbers; ``ignores``: nan does not count."""
     x, y = given
     (a, b), (c, d) = ends(x), ends(y)
-    ignores = v.op.name == "fmax"
     nan = x.nan and y.nan if ignores else x.nan or y.nan
     low = max(a, c) if not ignores or not (x.nan or y.nan) else (c if not y.nan else a if not x.nan else min(a, c))
-    out = either([x, y])
     zero = not (x.nonzero and y.nonzero) and not (not ignores and (x.positive or y.positive))
     inf = (x.inf or y.inf) and not (max(b, d) < INF and low > -INF)
-    return Fact(low, max(b, d), nan, inf, zero, out.integer)
+    return Fact(low, max(b, d), nan, inf, zero, x.integer and y.integer)
 
 
 @transfer("minimum", "fmin")
 @of_floats
 def _minimum(v: Value, given: list[Fact]) -> Fact:
-    x, y = given
-    (a, b), (c, d) = ends(x), ends(y)
-    ignores = v.op.name == "fmin"
-    nan = x.nan and y.nan if ignores else x.nan or y.nan
-    high = min(b, d) if not ignores or not (x.nan or y.nan) else (d if not y.nan else b if not x.nan else max(b, d))
-    out = either([x, y])
-    zero = not (x.nonzero and y.nonzero) and not (not ignores and (x.negative or y.negative))
-    inf = (x.inf or y.inf) and not (high < INF and min(a, c) > -INF)
-    return Fact(min(a, c), high, nan, inf, zero, out.integer)
+    return negated(_extreme([negated(x) for x in given], v.op.name == "fmin"))
 
 
 @transfer("hypot")
