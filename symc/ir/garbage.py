@@ -6,6 +6,7 @@ import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import call
 
 
 @contextmanager
@@ -17,13 +18,14 @@ def no_collections(lasting: bool = False) -> Iterator[None]:
     now and then, in place of being searched as soon as the next object is made: 6 ms for a compiler's modules.
     """
     before, modules = gc.isenabled(), len(sys.modules)
-    gc.disable()
-    try:
+    try:  # from here on, as the handler of a signal may raise after any call
+        gc.disable()
         yield
     finally:
-        if before:
+        try:
             # Others may have frozen objects, and want them to stay so; counting these walks all of them.
-            if lasting and len(sys.modules) > modules and not gc.get_freeze_count():
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
+            if before and lasting and len(sys.modules) > modules and not gc.get_freeze_count():
+                any(map(call, (gc.freeze, gc.unfreeze)))  # both or none
+        finally:
+            if before:
+                gc.enable()

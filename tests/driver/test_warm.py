@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import time
@@ -290,6 +291,31 @@ def test_what_lasts_becomes_old_and_can_still_be_found(monkeypatch: pytest.Monke
     gc.collect()
     gc.freeze()
     assert gone() is None and len(kept) + len(more) == 5100
+
+
+def test_collections_are_on_again_wherever_a_signal_comes() -> None:
+    """A handler may raise between any two instructions, of the block's own too."""
+    import gc
+
+    from symc.ir.garbage import no_collections
+    from symc.testing.interrupts import interrupted
+
+    def block() -> None:
+        sys.modules.pop("tests.imported_now", None)
+        with no_collections(lasting=True):
+            sys.modules["tests.imported_now"] = pytest
+
+    gc.unfreeze()
+    left, stopped = [], True
+    for n in itertools.takewhile(lambda _: stopped is not None, range(1000)):
+        stopped = interrupted(block, n)
+        if not gc.isenabled() or gc.get_freeze_count():
+            left.append(n)
+            gc.enable()
+            gc.unfreeze()
+    gc.freeze()
+    sys.modules.pop("tests.imported_now", None)
+    assert not left and 5 < n < 999
 
 
 def test_frozen_objects_are_not_walked_by_each_compile(monkeypatch: pytest.MonkeyPatch) -> None:
