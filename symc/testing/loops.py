@@ -38,17 +38,8 @@ class Statement:
     bodies: tuple[Body, ...] = ()
 
 
-class Loops:
-    """Loops as symc has them."""
-
-    scan = staticmethod(sc.scan)
-    cond = staticmethod(sc.cond)
-    switch = staticmethod(sc.switch)
-    while_loop = staticmethod(sc.while_loop)
-    fori_loop = staticmethod(sc.fori_loop)
-    map = staticmethod(sc.map)
-    checkpoint = staticmethod(sc.checkpoint)
-    vmap = staticmethod(sc.vmap)
+#: Loops as symc has them.
+Loops: Any = sc
 
 
 class Unrolled:

@@ -1,4 +1,4 @@
-"""Arrays that keep what is assumed of them: what tests of rules that rely on assumptions compute with."""
+"""Arrays that keep what is assumed of them: what tests of rules and random programs compute with."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from symc.ir.traverse import postorder
 from symc.ir.value import Value
 
 
-def kept(v: Value, leaves: Sequence[Value], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The arrays, changed where they break what ``v`` assumes of a leaf."""
+def kept(roots: Sequence[Value], leaves: Sequence[Value], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The arrays, changed where they break what ``roots`` assume of a leaf."""
     out = list(arrays)
-    for k, promise in _promises(v, leaves):
+    for k, promise in _promises(roots, leaves):
         out[k] = _with_structure(_with_range(out[k], promise), promise["structure"])
     return out
 
 
 def along(v: Value, leaves: Sequence[Value], leaf: Value, arrays: Sequence[np.ndarray], g: np.ndarray) -> np.ndarray:
     """The part of a gradient that matters: along the matrices that have the structure that is assumed of the leaf."""
-    for k, promise in _promises(v, leaves):
+    for k, promise in _promises([v], leaves):
         if leaves[k] is leaf:
             for name in promise["structure"]:
                 g = _projected(name, g, arrays[k])
     return g
 
 
-def _promises(v: Value, leaves: Sequence[Value]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _promises(roots: Sequence[Value], leaves: Sequence[Value]) -> Iterator[tuple[int, dict[str, Any]]]:
     places = {x: k for k, x in enumerate(leaves)}
-    for x in postorder([v]):
+    for x in postorder(roots):
         if x.op is assume:
             inner = x
             while inner.op is assume:
@@ -101,7 +101,8 @@ def _structured(name: str, a: np.ndarray) -> np.ndarray:
         b = np.swapaxes(a, -1, -2) if name == "symmetric" else _adjoint(a)
         return (a + b) / 2
     if name in ("psd", "pd"):
-        return a @ _adjoint(a) / 8 + 2 * eye
+        b = a @ _adjoint(a) / 8 + 2 * eye
+        return (b + _adjoint(b)) / 2  # to the last bit: rules believe it
     if name in ("lower", "upper"):
         return (np.tril(a, -1) if name == "lower" else np.triu(a, 1)) / 2 + (a + 3 * np.where(a.real < 0, -1, 1)) * eye
     if name == "diagonal":

@@ -96,7 +96,7 @@ def _check_structure(r: Rule, dtype: str) -> None:
                 (np.abs(a) if k % 2 else a) * a.dtype.type(10.0**k) if a.dtype.kind == "f" else a
                 for a in ordinary(r, leaves, k + 5)
             ]
-            arrays = kept(left, leaves, arrays)
+            arrays = kept([left], leaves, arrays)
             try:
                 true = true_value(left, leaves, arrays)
                 got = [evaluate(s, leaves, arrays) for s in (left, right)]

@@ -166,7 +166,7 @@ def compare(r: Rule, what: str, left: Value, right: Value) -> None:
     """Both sides on numbers; AssertionError where they differ more than the rule says."""
     leaves = free_leaves(left)
     for seed in range(3):
-        arrays = kept(left, leaves, ordinary(r, leaves, seed))
+        arrays = kept([left], leaves, ordinary(r, leaves, seed))
         found = _both(left, right, leaves, arrays)
         if found is None:
             continue
@@ -177,7 +177,7 @@ def compare(r: Rule, what: str, left: Value, right: Value) -> None:
         _check_not_finite(r, what, left, right, leaves)
         return
     for seed in range(24 if what == "as it is" else 4):
-        arrays = kept(left, leaves, adversarial(leaves, seed))
+        arrays = kept([left], leaves, adversarial(leaves, seed))
         found = _both(left, right, leaves, arrays)
         assert found is None or same_bits(*found), "claims to be exact, but " + _differ(
             r, what, left, right, found, arrays
@@ -207,7 +207,7 @@ def _check_not_finite(r: Rule, what: str, left: Value, right: Value, leaves: Seq
         for k, a in enumerate(arrays):
             low, high = r.domain.get(names[k], (-np.inf, np.inf)) if k < len(names) else (-np.inf, np.inf)
             arrays[k] = np.where((a >= low) & (a <= high) | np.isnan(a), a, a.dtype.type(max(low, -1.0)))
-        arrays = kept(left, leaves, arrays)
+        arrays = kept([left], leaves, arrays)
         found = _both(left, right, leaves, arrays)
         if found is None or found[0].shape != np.broadcast_shapes(*[a.shape for a in arrays]):
             continue
@@ -247,7 +247,7 @@ def check_gradients(r: Rule) -> None:
             continue
         leaves = [*leaves, weights]
         for seed in range(3):
-            arrays = kept(left, leaves, ordinary(r, leaves, seed))
+            arrays = kept([left], leaves, ordinary(r, leaves, seed))
             for x, a, b in zip(wrt, *pulled, strict=True):
                 _compare_gradients(r, (left, right), leaves, arrays, x, a, b)
 

@@ -31,7 +31,7 @@ def check_empty(r: Rule) -> None:
                 (left, right), sizes = sides(r, form), {**SIZES, "n": 0}
                 leaves = free_leaves(left)
                 for seed in range(DRAWS if right is not left and left.dtype.kind == "f" else 0):
-                    arrays = kept(left, leaves, adversarial(leaves, seed, sizes))
+                    arrays = kept([left], leaves, adversarial(leaves, seed, sizes))
                     try:
                         a, b = (evaluate(side, leaves, arrays, sizes) for side in (left, right))
                     except (SymcError, ValueError, IndexError, ArithmeticError):

@@ -29,7 +29,7 @@ def check_nan(r: Rule) -> None:
         for k, x in enumerate(leaves):
             if x.dtype.kind != "f" or x in assumed:
                 continue
-            arrays = kept(left, leaves, ordinary(r, leaves))
+            arrays = kept([left], leaves, ordinary(r, leaves))
             arrays[k] = np.full_like(arrays[k], np.nan)
             try:
                 a, b = (evaluate(side, leaves, arrays) for side in (left, right))

@@ -157,6 +157,15 @@ def simple(name: str, t: Trial, arrays: Sequence[np.ndarray], found: Difference 
     return blame
 
 
+def first_wrong(name: str, t: Trial, wrong: Callable[[Sample], Difference | str | None], most: int = 1) -> Blame | None:
+    """A failure on the first set of arrays (of the first ``most``) of which ``wrong`` finds something."""
+    for oracle in t.oracles[:most]:
+        found = wrong(Sample(t.function, tuple(oracle.arrays)))
+        if found:
+            return simple(name, t, oracle.arrays, found, lambda s: bool(wrong(s)))
+    return None
+
+
 @check("reference")
 def reference(t: Trial) -> Blame | None:
     """The references give numbers, or refuse operands in so many words."""
@@ -231,11 +240,7 @@ def _nans(f: Function) -> bool:
 @check("files")
 def files(t: Trial) -> Blame | None:
     """A saved function computes the same when it is loaded."""
-    for oracle in t.oracles[:2]:
-        found = _file_is_wrong(Sample(t.function, tuple(oracle.arrays)))
-        if found is not None:
-            return simple("files", t, oracle.arrays, found, lambda s: _file_is_wrong(s) is not None)
-    return None
+    return first_wrong("files", t, _file_is_wrong, 2)
 
 
 def compiled(f: Function, mode: str = "reference", pipeline: str | None = None,
@@ -304,16 +309,11 @@ def by_numba(t: Trial) -> Blame | None:
 @check("on_device", native=True)
 def on_device(t: Trial) -> Blame | None:
     """The pipeline, plan and kernels of a CUDA device, emulated; every call three times, the last as a graph."""
-    for oracle in t.oracles[:2]:
-        found = _device_is_wrong(t.function, oracle)
-        if found is not None:
-            return simple("on_device", t, oracle.arrays, found,
-                          lambda s: _device_is_wrong(s.function, Oracle(s.function, s.arrays)) is not None)
-    return None
+    return first_wrong("on_device", t, _device_is_wrong, 2)
 
 
-def _device_is_wrong(f: Function, oracle: Oracle) -> Difference | str | None:
-    final = optimize(f, ON_CUDA, strict=True).function
+def _device_is_wrong(s: Sample) -> Difference | str | None:
+    oracle, final = Oracle(s.function, s.arrays), optimize(s.function, ON_CUDA, strict=True).function
     try:
         program = OnDevice(final)
     except DeviceError:

@@ -11,12 +11,12 @@ from symc.grad import jvp, vjp, vmap
 from symc.ir.function import Function, Input, function
 from symc.ir.op import lookup
 from symc.ir.traverse import every_value, inline
-from symc.ir.types import TensorType
+from symc.ir.types import TensorType, concrete_shape
 from symc.ir.value import Value, fresh_input
 from symc.opt import DEFAULT, optimize
-from symc.testing.fuzz.checks import REFUSED, Trial, blame_pass, check, simple
+from symc.testing.fuzz.checks import REFUSED, Trial, blame_pass, check, first_wrong
 from symc.tools.debugging.blame import Blame, wrong_stage
-from symc.tools.debugging.observe import sizes_of
+from symc.tools.debugging.observe import evaluate, sizes_of
 from symc.tools.debugging.sample import Sample
 from symc.tools.debugging.tolerance import Oracle, allowed_between
 
@@ -70,8 +70,6 @@ def gradient_function(f: Function) -> Function | None:
 
 def gradient_arrays(f: Function, g: Function, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Arrays for ``gradient_function``."""
-    from symc.ir.types import concrete_shape
-
     sizes, rng = sizes_of(f, arrays), np.random.default_rng(7)
     more = [rng.normal(size=concrete_shape(i.type.shape, sizes)).astype(i.type.dtype) for i in g.inputs[len(f.inputs):]]
     return [*arrays, *more]
@@ -80,11 +78,9 @@ def gradient_arrays(f: Function, g: Function, arrays: Sequence[np.ndarray]) -> l
 @check("gradients")
 def gradients(t: Trial) -> Blame | None:
     """Reverse and forward mode agree; every pass keeps the meaning of what they make."""
-    for oracle in t.oracles[:2]:
-        s = Sample(t.function, tuple(oracle.arrays))
-        found = gradients_disagree(s)
-        if found:
-            return simple("gradients", t, s.arrays, found, lambda x: bool(gradients_disagree(x)))
+    found = first_wrong("gradients", t, gradients_disagree, 2)
+    if found is not None:
+        return found
     g = _differentiated(t.function)
     if g is None:
         return None
@@ -131,12 +127,7 @@ def gradients_disagree(s: Sample) -> str:
 @check("differences")
 def differences(t: Trial) -> Blame | None:
     """Forward mode agrees with finite differences where the function is smooth."""
-    for oracle in t.oracles[:1]:
-        s = Sample(t.function, tuple(oracle.arrays))
-        found = differences_disagree(s)
-        if found:
-            return simple("differences", t, s.arrays, found, lambda x: bool(differences_disagree(x)))
-    return None
+    return first_wrong("differences", t, differences_disagree)
 
 
 def differences_disagree(s: Sample) -> str:
@@ -148,11 +139,9 @@ def differences_disagree(s: Sample) -> str:
         return ""
     if any(v.dtype.kind == "f" and v.dtype.itemsize < 8 for v in s.function.values() if isinstance(v.type, TensorType)):
         return ""
-    from symc.tools.debugging.observe import evaluate
-
     arrays = gradient_arrays(s.function, g, s.arrays)
     n = len(s.arrays)
-    wrt = [k for k, i in enumerate(s.function.inputs) if _inexact_type(i.type)]
+    wrt = [k for k, p in enumerate(s.function.params) if _inexact(p)]
     results = [k for k, r in enumerate(s.function.body.results) if _inexact(r)]
     cots, moves = arrays[n : n + len(results)], arrays[n + len(results) :]
 
@@ -181,22 +170,13 @@ def differences_disagree(s: Sample) -> str:
     return f"finite differences give {slopes}, forward mode {tangent}"
 
 
-def _inexact_type(t: TensorType) -> bool:
-    return t.dtype.kind == "f" and t.dtype.itemsize >= 4
-
-
 # --- batches ----------------------------------------------------------------------------------------------------------
 
 
 @check("batches")
 def batches(t: Trial) -> Blame | None:
     """A batch of programs is the programs one by one."""
-    for oracle in t.oracles[:2]:
-        s = Sample(t.function, tuple(oracle.arrays))
-        found = batches_disagree(s)
-        if found:
-            return simple("batches", t, s.arrays, found, lambda x: bool(batches_disagree(x)))
-    return None
+    return first_wrong("batches", t, batches_disagree, 2)
 
 
 def batches_disagree(s: Sample) -> str:
@@ -221,8 +201,6 @@ def batches_disagree(s: Sample) -> str:
         singles = [Oracle(f, row) for row in rows]
     except (SymcError, ValueError, IndexError):
         return ""
-    from symc.tools.debugging.observe import evaluate
-
     arrays = [np.stack([r[k] for r in rows]) if b else s.arrays[k] for k, b in enumerate(flags)]
     got = evaluate(g, arrays)
     for k in range(ROWS):

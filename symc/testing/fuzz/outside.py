@@ -27,7 +27,7 @@ from symc.ir.value import Value, fresh_input
 from symc.tensors.state import SharedVariable
 from symc.testing.child import ENDLESS, in_child
 from symc.testing.damage import edited_array, edited_npz, edited_text, mutated_file, scramble, unzipped, used, zipped
-from symc.testing.fuzz.checks import REFUSED, Trial, check, compiled, simple
+from symc.testing.fuzz.checks import REFUSED, Trial, check, compiled, first_wrong, simple
 from symc.testing.interrupts import MANY, Alarm, alarm, check_atomic, count_points, interrupted
 from symc.tools.debugging.blame import Blame
 from symc.tools.debugging.sample import Sample
@@ -105,11 +105,7 @@ def _call_is_torn(call: Callable[[], Any], states: list[SharedVariable], start: 
 @check("signals", native=True)
 def signals(t: Trial) -> Blame | None:
     """Wherever a call is interrupted, states are old or all new, and the next call works."""
-    for oracle in t.oracles[:1] if t.function.inputs else ():
-        said = _interrupted(Sample(t.function, tuple(oracle.arrays)))
-        if said:
-            return simple("signals", t, oracle.arrays, said, lambda s: bool(_interrupted(s)))
-    return None
+    return first_wrong("signals", t, _interrupted) if t.function.inputs else None
 
 
 # --- files, text, pickles ---------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from symc.ir.traverse import Substitution, every_value, region_params
 from symc.ir.types import TensorType, substitute_type
 from symc.ir.value import Value, fresh_input
 from symc.sparse.structure import Patterns, count, every
-from symc.testing.fuzz.checks import REFUSED, Trial, check, simple
+from symc.testing.fuzz.checks import REFUSED, Trial, check, first_wrong
 from symc.testing.fuzz.derivatives import NOT_POSSIBLE
 from symc.tools.debugging.blame import Blame
 from symc.tools.debugging.observe import sizes_of
@@ -40,12 +40,7 @@ def lost(y: Value, w: Value, wrt: Sequence[Value], leaves: Sequence[Value], arra
 @check("patterns")
 def patterns(t: Trial) -> Blame | None:
     """No entry of a Jacobian lies outside of its pattern."""
-    for oracle in t.oracles[:1]:
-        s = Sample(t.function, tuple(oracle.arrays))
-        found = entries_lost(s)
-        if found:
-            return simple("patterns", t, s.arrays, found, lambda x: bool(entries_lost(x)))
-    return None
+    return first_wrong("patterns", t, entries_lost)
 
 
 def entries_lost(s: Sample) -> str:

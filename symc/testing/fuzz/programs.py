@@ -9,11 +9,11 @@ import numpy as np
 
 from symc.ir.dim import size_name
 from symc.ir.function import Function, Input, bound_names, function
-from symc.ir.ops.assume import NOTHING
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType, concrete_shape
 from symc.ir.value import Value, fresh_input
+from symc.testing.promises import kept
 
 Arrays = tuple[np.ndarray, ...]
 #: What sizes are called with, in turn. The first set of arrays has SIZES[0].
@@ -121,91 +121,13 @@ def data_for(
     f: Function, rng: np.random.Generator, styles: Sequence[str] = STYLES, sets: int = len(STYLES)
 ) -> tuple[Arrays, ...]:
     """Arrays for a function, of several styles and sizes."""
-    names, promises = bound_names(i.type for i in f.inputs), _promises(f)
+    names = bound_names(i.type for i in f.inputs)
     out = []
     for k in range(sets):
         sizes = {n: SIZES[(k + j) % len(SIZES)] if k else SIZES[0] for j, n in enumerate(names)}
         numbers = Numbers(rng, styles[k % len(styles)])
-        arrays = [numbers.array(i.type, sizes) for i in f.inputs]
-        for j, promise in promises.items():
-            arrays[j] = as_promised(arrays[j], promise)
-        out.append(tuple(arrays))
+        out.append(tuple(kept(f.body.results, f.params, [numbers.array(i.type, sizes) for i in f.inputs])))
     return tuple(out)
-
-
-def _promises(f: Function) -> dict[int, dict[str, Any]]:
-    """Assumptions on inputs, at once or of what is assumed already, by their index."""
-    found: dict[int, dict[str, Any]] = {}
-    for v in f.values():
-        x = v
-        while x.op.name == "assume":
-            x = x.operands[0]
-        if x is not v and x.op.name == "param":
-            known = found.setdefault(x.attrs["index"], dict(NOTHING))
-            for name, value in v.attrs.items():
-                known[name] = _both(name, known[name], value)
-    return found
-
-
-def _both(name: str, a: Any, b: Any) -> Any:
-    """Two promises of one kind as one."""
-    if name == "structure":
-        return tuple(sorted({*a, *b}))
-    if a is None or b is None:
-        return b if a is None else a
-    return min(a, b) if name == "high" else max(a, b)
-
-
-#: Structures of matrices that are equal to their transpose, conjugated.
-SYMMETRIC = frozenset({"symmetric", "hermitian", "psd", "pd"})
-
-
-def as_promised(a: np.ndarray, promise: dict[str, Any]) -> np.ndarray:
-    """An array made such that a promise holds of it, as far as that is easy; else it is not called with."""
-    low, high = promise["low"], promise["high"]
-    with np.errstate(all="ignore"):
-        x = np.where(np.isfinite(a), a, 1).astype(a.dtype) if a.dtype.kind in "fc" else a
-        if promise["integer"] and x.dtype.kind == "f":
-            x = np.rint(np.clip(x, -1e6, 1e6))
-        if x.dtype.kind in "iuf":
-            if low is not None and high is not None:
-                x = low + np.abs(x) % max(high - low, 1) if x.dtype.kind in "iu" else np.clip(x, low, high)
-            elif low is not None:
-                x = np.maximum(np.abs(x), low)
-            elif high is not None:
-                x = np.minimum(-np.abs(x), high)
-        if promise["nonzero"]:
-            x = np.where(x == 0, -1 if high is not None and low is None else 1, x)
-        for name in promise["structure"]:
-            x = _structured(np.asarray(x), name)
-        if not SYMMETRIC.isdisjoint(promise["structure"]):
-            x = _symmetric(x, "symmetric" not in promise["structure"])
-        return np.asarray(x).astype(a.dtype).reshape(a.shape)
-
-
-def _symmetric(x: np.ndarray, conjugate: bool) -> np.ndarray:
-    """Symmetric to the last bit: rules believe it, and rounding of a product leaves more than a judge forgives."""
-    if x.shape[-1] != x.shape[-2]:
-        return x
-    other = np.swapaxes(x, -1, -2)
-    return np.asarray((x + (np.conj(other) if conjugate else other)) / 2)
-
-
-def _structured(x: np.ndarray, name: str) -> np.ndarray:
-    n = min(x.shape[-2:]) if x.ndim > 1 else 0
-    eye = np.eye(*x.shape[-2:]) if x.ndim > 1 else np.ones(())
-    small = np.tanh(x)
-    forms: dict[str, Any] = {
-        "lower": lambda: np.tril(x), "upper": lambda: np.triu(x), "diagonal": lambda: x * eye,
-        "unit": lambda: x * (1 - eye) + eye, "symmetric": lambda: (small + np.swapaxes(small, -1, -2)) / 2,
-        "hermitian": lambda: (small + np.conj(np.swapaxes(small, -1, -2))) / 2,
-        "psd": lambda: small @ np.conj(np.swapaxes(small, -1, -2)),
-        "orthogonal": lambda: np.linalg.qr(small + 2 * eye)[0],
-        "pd": lambda: small @ np.conj(np.swapaxes(small, -1, -2)) + eye, "permutation": lambda: eye[::-1] + 0 * small,
-        "sorted": lambda: np.sort(x, axis=-1), "unique": lambda: np.arange(x.size).reshape(x.shape),
-        "identity": lambda: eye,
-    }  # fmt: skip
-    return np.asarray(forms[name]()) if name in forms and (n or name in ("sorted", "unique")) else x
 
 
 @dataclass
