@@ -13,13 +13,15 @@ import pytest
 
 from symc.codegen.cpu.intrinsics import template
 from symc.codegen.language import names, syntax
-from symc.codegen.language.helpers import Helper, Widths, written_out
+from symc.codegen.language.helpers import Helper, Widths, both, written_out
 from symc.ir.op import all_ops
 from symc.runtime.compilers.llvm_primitives import primitive
 from symc.runtime.library import MODULE_OF, helper, meaning
 
 MODULES = {m: importlib.import_module(f"symc.runtime.library.{m}") for m in sorted(set(MODULE_OF.values()))}
-HELPERS = [x for m, found in MODULES.items() for x in vars(found).values() if isinstance(x, Helper) and x.module == m]
+NAMED = [x for m, found in MODULES.items() for x in vars(found).values() if isinstance(x, Helper | Widths)
+         and x.module == m]
+HELPERS = [*dict.fromkeys(h for x in NAMED for h in ([x] if isinstance(x, Helper) else [x.wide, x.narrow]))]
 
 
 @pytest.mark.parametrize("name", MODULE_OF)
@@ -32,12 +34,28 @@ def test_the_index_says_where_functions_are(name):
 def test_a_function_is_read_as_python_reads_it(module):
     whole = ast.parse(inspect.getsource(MODULES[module]))
     found = {f.name: f for f in whole.body if isinstance(f, ast.FunctionDef)}
-    own = {h.name: h for h in HELPERS if h.module == module}
+    own = {h.function.__name__: h for h in HELPERS if h.module == module and h.bits != 32}
     assert set(own) == set(found), "every function is of the language"
     for name, tree in found.items():
         body = written_out(tree, own[name].scope).body[ast.get_docstring(tree) is not None:]
         assert ast.dump(ast.Module(own[name].tree.body, [])) == ast.dump(ast.Module(body, []))
         assert own[name].operands == [a.arg for a in tree.args.args]
+
+
+NUMBER64, NUMBER32, PI = 0.1, names.f32(0.1), 3.14
+
+
+@both
+def sample(x):
+    y = float64_of(bits64(x * PI) << 1)  # noqa: F821
+    return f64(y + NUMBER64) * 2.0 if y < -0.5 else sample(y)  # noqa: F821
+
+
+def test_one_text_serves_both_widths():
+    assert ast.unparse(sample.wide.tree).splitlines()[0] == "def _sample64(x):"
+    assert ast.unparse(sample.narrow.tree).splitlines() == [
+        "def _sample32(x):", "    y = float32_of(i32(bits32(x * f32(PI)) << 1))",
+        "    return f32(y + NUMBER32) * f32(2.0) if y < -f32(0.5) else sample(y)"]
 
 
 def test_polynomials_are_written_out():

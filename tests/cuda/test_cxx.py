@@ -144,7 +144,7 @@ def test_helpers_come_once_and_after_what_they_need():
     assert text == helpers(["gamma_draw", "tanh", "exp"]), "the order of the names does not matter"
     lines = [line for line in text.split("\n") if line.startswith("template")]
     assert len(lines) == len(set(lines)) > 20
-    for callee, caller in (("split64(", "_exp64("), ("_exp64(", "exp("), ("philox_block(", "own_words(")):
+    for callee, caller in (("_split64(", "_exp64("), ("_exp64(", "exp("), ("philox_block(", "own_words(")):
         assert text.index(f"auto {callee}") < text.index(f"auto {caller}")
 
 

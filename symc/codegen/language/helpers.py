@@ -11,16 +11,19 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
+from symc.codegen.language import names
 from symc.codegen.language.names import Scheme, fused_horner
 
 
 class Helper:
     """A function. ``called``: it is too large to be inlined; ``rarely``: that too, and loops are vectorized around the
-    branch that calls it. ``scope``: what its names mean."""
+    branch that calls it. ``bits``: 32 or 64, of a function that is for both (``both``). ``scope``: what its names mean.
+    """
 
-    def __init__(self, function: Callable[..., Any], called: bool = False, rarely: bool = False):
-        self.function, self.called, self.rarely = function, called, rarely
-        self.name, self.module = function.__name__, function.__module__.rpartition(".")[2]
+    def __init__(self, function: Callable[..., Any], called: bool = False, rarely: bool = False, bits: int = 0):
+        self.function, self.called, self.rarely, self.bits = function, called, rarely, bits
+        self.name = f"_{function.__name__}{bits}" if bits else function.__name__
+        self.module = function.__module__.rpartition(".")[2]
         self.scope: Mapping[str, Any] = function.__globals__
 
     @cached_property
@@ -34,6 +37,9 @@ class Helper:
         (tree,) = ast.parse("".join(lines[first : last + 1])).body
         assert isinstance(tree, ast.FunctionDef)
         tree.body = tree.body[ast.get_docstring(tree, clean=False) is not None :]
+        tree.name = self.name
+        if self.bits == 32:
+            tree = _Narrow(self.scope, code.co_varnames).visit(tree)
         return written_out(tree, self.scope)
 
     @property
@@ -67,6 +73,31 @@ class _WrittenOut(ast.NodeTransformer):
         return p
 
 
+class _Narrow(ast.NodeTransformer):
+    """Makes a text for 64 bits one for 32: numbers are rounded, and ``HIGH64`` is ``HIGH32``."""
+
+    def __init__(self, scope: Mapping[str, Any], own: tuple[str, ...]):
+        self.scope, self.own = scope, own
+
+    def visit_Constant(self, e: ast.Constant) -> ast.expr:
+        return ast.Call(ast.Name("f32", ast.Load()), [e], []) if isinstance(e.value, float) else e
+
+    def visit_Name(self, e: ast.Name) -> ast.expr:
+        if e.id in self.own:
+            return e
+        narrow = e.id.removesuffix("64") + "32"
+        if e.id.endswith("64") and (narrow in self.scope or hasattr(names, narrow)):
+            return ast.Name(narrow, ast.Load())
+        return ast.Call(ast.Name("f32", ast.Load()), [e], []) if isinstance(self.scope.get(e.id), float) else e
+
+    def visit_Call(self, e: ast.Call) -> ast.expr:
+        self.generic_visit(e)
+        if getattr(e.func, "id", "") == "float64_of":  # integers are 64 bits wide in arithmetic
+            narrow = ast.Call(ast.Name("i32", ast.Load()), e.args, [])
+            return ast.Call(ast.Name("float32_of", ast.Load()), [narrow], [])
+        return e
+
+
 class Widths:
     """A name that stands for one function of 32 bits and one of 64."""
 
@@ -91,6 +122,12 @@ def called(function: Callable[..., Any]) -> Helper:
 def rarely(function: Callable[..., Any]) -> Helper:
     """A function for operands that are hardly ever met: called in one side of a conditional expression."""
     return Helper(function, called=True, rarely=True)
+
+
+def both(function: Callable[..., Any]) -> Widths:
+    """A function that is inlined, for f32 and others, by one text: that for 64 bits, which ``_Narrow`` makes the
+    other of."""
+    return Widths(Helper(function, bits=32), Helper(function, bits=64))
 
 
 def by_width(narrow: Helper, wide: Helper) -> Widths:

@@ -59,7 +59,8 @@ def _scope(helper: Helper) -> dict[str, Any]:
     module = helper.function.__module__
     if module not in _scopes:
         scope = _scopes[module] = {}
-        scope.update({n: _of(n, x) for n, x in vars(sys.modules[module]).items() if not n.startswith("__")})
+        known = {**vars(names), **vars(sys.modules[module])}
+        scope.update({n: _of(n, x) for n, x in known.items() if not n.startswith("__")})
     return _scopes[module]
 
 

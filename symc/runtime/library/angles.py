@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import math
 
-from symc.codegen.language.helpers import by_width, inlined
-from symc.codegen.language.names import INF, bits32, bits64, copysign, f32, horner
+from symc.codegen.language.helpers import both, inlined
+from symc.codegen.language.names import INF, bits64, copysign, f32, horner
 
-PI, PI_LOW = 3.141592653589793, 1.2246467991473532e-16
-HALF_PI, HALF_PI_LOW = 1.5707963267948966, 6.123233995736766e-17
+PI, PI_LOW64, PI_LOW32 = 3.141592653589793, 1.2246467991473532e-16, f32(-8.742278e-08)
+HALF_PI, HALF_PI_LOW64, HALF_PI_LOW32 = 1.5707963267948966, 6.123233995736766e-17, f32(-4.371139e-08)
+QUARTER_PI_LOW64, QUARTER_PI_LOW32 = 3.061616997868383e-17, f32(-2.1855694e-08)
+LARGE64, LARGE32 = 1e300, f32(1e37)
 
 
 @inlined
@@ -38,63 +40,35 @@ def arc32(t):
     return t * (z * p)
 
 
-@inlined
-def angle64(t, far):
+@both
+def angle_of(t, far):
     """pi/4 (if ``far``) and atan(t)."""
-    return (t + (arc64(t) + (3.061616997868383e-17 if far else 0.0))) + (0.7853981633974483 if far else 0.0)
+    return (t + (arc64(t) + (QUARTER_PI_LOW64 if far else 0.0))) + (0.7853981633974483 if far else 0.0)
 
 
-@inlined
-def _atan64(x):
+@both
+def atan(x):
+    """The inverse tangent."""
     a = abs(x)
     steep = a > 1.0
     low, high = (1.0 if steep else a), (a if steep else 1.0)
     far = low > 0.41421356237309503 * high
-    y = angle64((low - (high if far else 0.0)) / (high + (low if far else 0.0)), far)
-    return copysign(HALF_PI - (y - HALF_PI_LOW) if steep else y, x)
+    y = angle_of((low - (high if far else 0.0)) / (high + (low if far else 0.0)), far)
+    return copysign(HALF_PI - (y - HALF_PI_LOW64) if steep else y, x)
 
 
-@inlined
-def _atan2_64(x, y):
+@both
+def atan2(x, y):
+    """The angle of the point (y, x)."""
     a, b = abs(x), abs(y)
     steep = a > b
     low, high = (b if steep else a), (a if steep else b)
     far = low > 0.41421356237309503 * high or low == INF
-    scale = 0.25 if high > 1e300 else 1.0
+    scale = 0.25 if high > LARGE64 else 1.0
     t = (scale * low - (scale * high if far else 0.0)) / (scale * high + (scale * low if far else 0.0))
-    angle = angle64(0.0 if low == 0.0 or low == INF else t, far)
-    angle = HALF_PI - (angle - HALF_PI_LOW) if steep else angle
-    angle = (PI - (angle - PI_LOW)) if bits64(y) < 0 else angle
-    return copysign(angle, x) if a == a and b == b else x + y
-
-
-@inlined
-def angle32(t, far):
-    """pi/4 (if ``far``) and atan(t)."""
-    return (t + (arc32(t) + (f32(-2.1855694e-08) if far else f32(0.0)))) + (f32(0.7853982) if far else f32(0.0))
-
-
-@inlined
-def _atan32(x):
-    a = abs(x)
-    steep = a > f32(1.0)
-    low, high = (f32(1.0) if steep else a), (a if steep else f32(1.0))
-    far = low > f32(0.41421356237309503) * high
-    y = angle32((low - (high if far else f32(0.0))) / (high + (low if far else f32(0.0))), far)
-    return copysign(f32(HALF_PI) - (y - f32(-4.371139e-08)) if steep else y, x)
-
-
-@inlined
-def _atan2_32(x, y):
-    a, b = abs(x), abs(y)
-    steep = a > b
-    low, high = (b if steep else a), (a if steep else b)
-    far = low > f32(0.41421356237309503) * high or low == f32(INF)
-    scale = f32(0.25) if high > f32(1e37) else f32(1.0)
-    t = (scale * low - (scale * high if far else f32(0.0))) / (scale * high + (scale * low if far else f32(0.0)))
-    angle = angle32(f32(0.0) if low == f32(0.0) or low == f32(INF) else t, far)
-    angle = f32(HALF_PI) - (angle - f32(-4.371139e-08)) if steep else angle
-    angle = (f32(PI) - (angle - f32(-8.742278e-08))) if bits32(y) < 0 else angle
+    angle = angle_of(0.0 if low == 0.0 or low == INF else t, far)
+    angle = HALF_PI - (angle - HALF_PI_LOW64) if steep else angle
+    angle = (PI - (angle - PI_LOW64)) if bits64(y) < 0 else angle
     return copysign(angle, x) if a == a and b == b else x + y
 
 
@@ -107,56 +81,29 @@ def arcsine64(z):
 
 
 @inlined
-def _asin64(x):
+def arcsine32(z):
+    return horner(z, f32(0.0421588), f32(0.024184862), f32(0.04546908), f32(0.0749531), f32(0.16666752))
+
+
+@both
+def asin(x):
+    """The inverse sine."""
     a = abs(x)
     far = a > 0.5
     z = (1.0 - a) * 0.5 if far else x * x
     s = math.sqrt(z) if far else a
     off = s * (z * arcsine64(z))
-    return copysign(HALF_PI - (2.0 * s + (2.0 * off - HALF_PI_LOW)) if far else s + off, x)
+    return copysign(HALF_PI - (2.0 * s + (2.0 * off - HALF_PI_LOW64)) if far else s + off, x)
 
 
-@inlined
-def _acos64(x):
+@both
+def acos(x):
+    """The inverse cosine."""
     a = abs(x)
     far = a > 0.5
     z = (1.0 - a) * 0.5 if far else x * x
     s = math.sqrt(z) if far else x
     off = s * (z * arcsine64(z))
     twice = 2.0 * s + 2.0 * off
-    wide = PI - (2.0 * s + (2.0 * off - PI_LOW)) if x < 0.0 else twice
-    return wide if far else HALF_PI - (s + (off - HALF_PI_LOW))
-
-
-@inlined
-def arcsine32(z):
-    return horner(z, f32(0.0421588), f32(0.024184862), f32(0.04546908), f32(0.0749531), f32(0.16666752))
-
-
-@inlined
-def _asin32(x):
-    a = abs(x)
-    far = a > f32(0.5)
-    z = (f32(1.0) - a) * f32(0.5) if far else x * x
-    s = math.sqrt(z) if far else a
-    off = s * (z * arcsine32(z))
-    y = f32(HALF_PI) - (f32(2.0) * s + (f32(2.0) * off - f32(-4.371139e-08))) if far else s + off
-    return copysign(y, x)
-
-
-@inlined
-def _acos32(x):
-    a = abs(x)
-    far = a > f32(0.5)
-    z = (f32(1.0) - a) * f32(0.5) if far else x * x
-    s = math.sqrt(z) if far else x
-    off = s * (z * arcsine32(z))
-    twice = f32(2.0) * s + f32(2.0) * off
-    wide = f32(PI) - (f32(2.0) * s + (f32(2.0) * off - f32(-8.742278e-08))) if x < f32(0.0) else twice
-    return wide if far else f32(HALF_PI) - (s + (off - f32(-4.371139e-08)))
-
-
-atan = by_width(_atan32, _atan64)  # the inverse tangent
-atan2 = by_width(_atan2_32, _atan2_64)  # the angle of the point (y, x)
-asin = by_width(_asin32, _asin64)  # the inverse sine
-acos = by_width(_acos32, _acos64)  # the inverse cosine
+    wide = PI - (2.0 * s + (2.0 * off - PI_LOW64)) if x < 0.0 else twice
+    return wide if far else HALF_PI - (s + (off - HALF_PI_LOW64))

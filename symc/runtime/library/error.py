@@ -43,7 +43,7 @@ from symc.runtime.library.math import (
     log,
     power_series32,
     power_series64,
-    scaled32,
+    scaled,
     split64_twice,
 )
 
@@ -135,7 +135,7 @@ def _erfc32(x):
     p = p / d
     k = (z * f32(-1.44269504) + MAGIC32) - MAGIC32
     r = (-z - k * f32(0.693359375)) - k * f32(-2.12194440e-4)
-    q, s1, s2 = scaled32(k, r - fma(a, a, -z))
+    q, s1, s2 = scaled(k, r - fma(a, a, -z))
     y = (p + p * q) * s1 * s2
     return f32(2.0) - y if x < f32(0.0) else y
 

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import math
 
-from symc.codegen.language.helpers import by_width, inlined, rarely
+from symc.codegen.language.helpers import both, inlined, rarely
 from symc.codegen.language.names import INF, NAN, copysign, f32, f64, floor, horner
-from symc.runtime.library.math import log_parts32, log_parts64
+from symc.runtime.library.math import log_parts
+
+#: What is lost where the number with digamma(x) = 0 is rounded.
+ZERO_LOW64, ZERO_LOW32 = 9.549995429965697e-17, f32(1.243815e-08)
 
 
 @inlined
@@ -99,7 +102,7 @@ def digamma_below64(x):
     r = x - floor(x + 0.5)
     a = abs(r)
     c = 1.0 / math.tan(3.141592653589793 * a) if a < 0.25 else math.tan(3.141592653589793 * (0.5 - a))
-    return _digamma_positive64(1.0 - x) - 3.141592653589793 * copysign(c, r)
+    return digamma_positive(1.0 - x) - 3.141592653589793 * copysign(c, r)
 
 
 @rarely
@@ -107,9 +110,10 @@ def digamma_below32(x):
     return f32(digamma_below64(f64(x)))
 
 
-@inlined
-def _lgamma64(x):
-    high, low = log_parts64(x)
+@both
+def lgamma(x):
+    """The logarithm of abs(gamma(x))."""
+    high, low = log_parts(x)
     below = x < 1.0
     u = x + 1.0 if below else x
     zeros = x * (x - 1.0) if below else (x - 1.0) * (x - 2.0)
@@ -122,13 +126,13 @@ def _lgamma64(x):
     return lgamma_below64(x) if x <= 0.0 else y
 
 
-@inlined
-def _digamma_positive64(x):
-    high, low = log_parts64(x)
+@both
+def digamma_positive(x):
+    high, low = log_parts(x)
     below = x < 1.0
     u = x + 1.0 if below else x
     w = 1.0 / x
-    away = (x - (0.46163214496836225 if below else 1.4616321449683622)) - 9.549995429965697e-17
+    away = (x - (0.46163214496836225 if below else 1.4616321449683622)) - ZERO_LOW64
     near = away * digamma_near64((u - 2.0) / (u + 2.0)) - (w if below else 0.0)
     z = w * w
     far = high - ((0.5 * w - low) + z * digamma_far64(z))
@@ -136,46 +140,8 @@ def _digamma_positive64(x):
     return y if x < INF else x
 
 
-@inlined
-def _digamma64(x):
-    y = _digamma_positive64(x)
+@both
+def digamma(x):
+    """The derivative of lgamma."""
+    y = digamma_positive(x)
     return digamma_below64(x) if x <= 0.0 else y
-
-
-@inlined
-def _lgamma32(x):
-    high, low = log_parts32(x)
-    below = x < f32(1.0)
-    u = x + f32(1.0) if below else x
-    zeros = x * (x - f32(1.0)) if below else (x - f32(1.0)) * (x - f32(2.0))
-    near = zeros * lgamma_near32((u - f32(2.0)) / (u + f32(2.0))) + (-(high + low) if below else f32(0.0))
-    w = f32(1.0) / x
-    rest = f32(0.4189385332046727) + w * lgamma_far32(w * w)
-    far = (x - f32(0.5)) * (high - f32(1.0)) + ((x - f32(0.5)) * low + rest)
-    y = far if x >= f32(4.0) else near
-    y = y if x < f32(INF) else x
-    return lgamma_below32(x) if x <= f32(0.0) else y
-
-
-@inlined
-def _digamma_positive32(x):
-    high, low = log_parts32(x)
-    below = x < f32(1.0)
-    u = x + f32(1.0) if below else x
-    w = f32(1.0) / x
-    away = (x - (f32(0.46163213) if below else f32(1.4616321))) - f32(1.243815e-08)
-    near = away * digamma_near32((u - f32(2.0)) / (u + f32(2.0))) - (w if below else f32(0.0))
-    z = w * w
-    far = high - ((f32(0.5) * w - low) + z * digamma_far32(z))
-    y = far if x >= f32(4.0) else near
-    return y if x < f32(INF) else x
-
-
-@inlined
-def _digamma32(x):
-    y = _digamma_positive32(x)
-    return digamma_below32(x) if x <= f32(0.0) else y
-
-
-lgamma = by_width(_lgamma32, _lgamma64)  # the logarithm of abs(gamma(x))
-digamma = by_width(_digamma32, _digamma64)  # the derivative of lgamma

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 
-from symc.codegen.language.helpers import by_width, inlined
+from symc.codegen.language.helpers import both, by_width, inlined
 from symc.codegen.language.names import (
     INF,
     NAN,
@@ -34,17 +34,18 @@ from symc.runtime.library.math import (
     LN2_LO64,
     MAGIC64,
     at_most,
-    mantissa32,
-    mantissa64,
-    split32,
-    split64,
+    mantissa,
+    split,
 )
+
+#: Beyond, half of exp is infinite; below, asinh(x) is x.
+TWICE64, TWICE32, TINY64, TINY32 = 712.0, f32(91.0), 1e-300, f32(1e-35)
 
 
 @inlined
 def _sinh64(x):
     size = abs(x)
-    q, a, b = split64(at_most(size, 712.0))
+    q, a, b = split(at_most(size, TWICE64))
     half = (1.0 + q) * a * (0.5 * b)
     z = x * x
     p = horner(z, 7.77714572117127e-13, 1.6056643408848743e-10, 2.5052131170959552e-08, 2.755731910587716e-06,
@@ -55,29 +56,22 @@ def _sinh64(x):
 @inlined
 def _sinh32(x):
     size = abs(x)
-    q, a, b = split32(at_most(size, f32(91.0)))
+    q, a, b = split(at_most(size, TWICE32))
     half = (f32(1.0) + q) * a * (f32(0.5) * b)
     z = x * x
     p = horner(z, f32(2.7822114e-06), f32(0.00019842896), f32(0.0083333105), f32(0.16666667))
     return x + x * (z * p) if size < f32(1.0) else copysign(half - f32(0.25) / half, x)
 
 
-@inlined
-def _cosh64(x):
-    q, a, b = split64(at_most(abs(x), 712.0))
+@both
+def cosh(x):
+    """The hyperbolic cosine."""
+    q, a, b = split(at_most(abs(x), TWICE64))
     half = (1.0 + q) * a * (0.5 * b)
     return half + 0.25 / half
 
 
-@inlined
-def _cosh32(x):
-    q, a, b = split32(at_most(abs(x), f32(91.0)))
-    half = (f32(1.0) + q) * a * (f32(0.5) * b)
-    return half + f32(0.25) / half
-
-
 sinh = by_width(_sinh32, _sinh64)  # the hyperbolic sine
-cosh = by_width(_cosh32, _cosh64)  # the hyperbolic cosine
 
 
 @inlined
@@ -99,50 +93,29 @@ def area32(k, s):
     return k * LN2_HI32 + (t + (t * (z * p) + k * LN2_LO32))
 
 
-@inlined
-def _asinh64(x):
+@both
+def asinh(x):
+    """The inverse hyperbolic sine."""
     a = abs(x)
     large, near = a > 1e9, a < 0.5625
     w = math.sqrt(a * a + 1.0)
-    k, f = mantissa64(a if large else a + w)
+    k, f = mantissa(a if large else a + w)
     k = 0.0 if near else (k + 1.0 if large else k)
     y = area64(k, (a if near else f) / (1.0 + w if near else 2.0 + f))
-    return copysign(y, x) if a < INF and a > 1e-300 else x
+    return copysign(y, x) if a < INF and a > TINY64 else x
 
 
-@inlined
-def _acosh64(x):
+@both
+def acosh(x):
+    """The inverse hyperbolic cosine."""
     large, near = x > 1e9, x < 1.157
     t = x - 1.0
     w = math.sqrt(t * (x + 1.0))
-    k, f = mantissa64(x if large else x + w)
+    k, f = mantissa(x if large else x + w)
     k = 0.0 if near else (k + 1.0 if large else k)
     y = area64(k, (w if near else f) / ((1.0 + x) if near else 2.0 + f))
     y = NAN if x < 1.0 else y
     return y if x < INF else x
-
-
-@inlined
-def _asinh32(x):
-    a = abs(x)
-    large, near = a > f32(1e9), a < f32(0.5625)
-    w = math.sqrt(a * a + f32(1.0))
-    k, f = mantissa32(a if large else a + w)
-    k = f32(0.0) if near else (k + f32(1.0) if large else k)
-    y = area32(k, (a if near else f) / (f32(1.0) + w if near else f32(2.0) + f))
-    return copysign(y, x) if a < f32(INF) and a > f32(1e-35) else x
-
-
-@inlined
-def _acosh32(x):
-    large, near = x > f32(1e9), x < f32(1.157)
-    t = x - f32(1.0)
-    w = math.sqrt(t * (x + f32(1.0)))
-    k, f = mantissa32(x if large else x + w)
-    k = f32(0.0) if near else (k + f32(1.0) if large else k)
-    y = area32(k, (w if near else f) / ((f32(1.0) + x) if near else f32(2.0) + f))
-    y = f32(NAN) if x < f32(1.0) else y
-    return y if x < f32(INF) else x
 
 
 @inlined
@@ -171,6 +144,4 @@ def _atanh32(x):
     return copysign(y if a < f32(1.0) else (f32(INF) if a == f32(1.0) else f32(NAN)), x)
 
 
-asinh = by_width(_asinh32, _asinh64)  # the inverse hyperbolic sine
-acosh = by_width(_acosh32, _acosh64)  # the inverse hyperbolic cosine
 atanh = by_width(_atanh32, _atanh64)  # the inverse hyperbolic tangent

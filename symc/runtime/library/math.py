@@ -15,7 +15,7 @@ tanh 2.5 / 2.3, sigmoid 2.2 / 2.3, softplus 1.8 / 1.9.
 
 from __future__ import annotations
 
-from symc.codegen.language.helpers import by_width, inlined
+from symc.codegen.language.helpers import both, by_width, inlined
 from symc.codegen.language.names import (
     INF,
     NAN,
@@ -43,6 +43,12 @@ _LOG64 = (6.666666666666735130e-01, 3.999999999940941908e-01, 2.8571428743662391
           1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01)
 LN2_HI64, LN2_LO64 = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 LN2_HI32, LN2_LO32 = f32(0.693359375), f32(-2.12194440e-4)
+#: Of the format: bias of exponents, bits of mantissas, the least positive number, and one whose square is 0.
+BIAS64, BIAS32, PLACES64, PLACES32 = 1023.0, f32(127.0), 52, 23
+FIRST64, FIRST32, TINY64, TINY32 = 5e-324, f32(1e-45), 1e-300, f32(1e-35)
+#: Bounds beyond which exp is 0, exp is infinite, exp(-x) adds nothing to 1, and tanh is 1.
+LEAST64, LEAST32, MOST64, MOST32 = -746.0, f32(-104.0), 710.0, f32(89.0)
+ALL_LOST64, ALL_LOST32, EVEN64, EVEN32 = -40.0, f32(-18.0), 22.0, f32(10.0)
 
 
 @inlined
@@ -56,25 +62,25 @@ def at_most(x, high):
     return high if high < x else x
 
 
-@inlined
-def split64(x):
+@both
+def split(x):
     """q, a, b with exp(x) = (1 + q) * a * b: a and b are powers of two, q is exp(r) - 1 for the rest r of x."""
     k = (x * 1.4426950408889634 + MAGIC64) - MAGIC64
-    return scaled64(k, (x - k * LN2_HI64) - k * LN2_LO64)
+    return scaled(k, (x - k * LN2_HI64) - k * LN2_LO64)
 
 
 @inlined
 def split64_twice(x, low):
     """The same for x + low, of which low is a correction."""
     k = (x * 1.4426950408889634 + MAGIC64) - MAGIC64
-    return scaled64(k, ((x - k * LN2_HI64) - k * LN2_LO64) + low)
+    return scaled(k, ((x - k * LN2_HI64) - k * LN2_LO64) + low)
 
 
-@inlined
-def scaled64(k, r):
-    half = k * 0.5 + (MAGIC64 + 1023.0)
-    rest = (k - (half - (MAGIC64 + 1023.0))) + (MAGIC64 + 1023.0)
-    return r + (r * r) * power_series64(r), float64_of(bits64(half) << 52), float64_of(bits64(rest) << 52)
+@both
+def scaled(k, r):
+    half = k * 0.5 + (MAGIC64 + BIAS64)
+    rest = (k - (half - (MAGIC64 + BIAS64))) + (MAGIC64 + BIAS64)
+    return r + (r * r) * power_series64(r), float64_of(bits64(half) << PLACES64), float64_of(bits64(rest) << PLACES64)
 
 
 @inlined
@@ -94,43 +100,18 @@ def power_series32(r):
     return p * r + f32(5.0000001201e-1)
 
 
-@inlined
-def split32(x):
-    """Like ``split64``."""
-    k = (x * f32(1.44269504) + MAGIC32) - MAGIC32
-    r = (x - k * f32(0.693359375)) - k * f32(-2.12194440e-4)
-    return scaled32(k, r)
-
-
-@inlined
-def scaled32(k, r):
-    half = k * f32(0.5) + (MAGIC32 + f32(127.0))
-    rest = (k - (half - (MAGIC32 + f32(127.0)))) + (MAGIC32 + f32(127.0))
-    return r + (r * r) * power_series32(r), float32_of(i32(bits32(half) << 23)), float32_of(i32(bits32(rest) << 23))
-
-
-@inlined
-def _exp64(x):
-    q, a, b = split64(at_most(at_least(x, -746.0), 710.0))
+@both
+def exp(x):
+    """e**x"""
+    q, a, b = split(at_most(at_least(x, LEAST64), MOST64))
     return (1.0 + q) * a * b
 
 
-@inlined
-def _exp32(x):
-    q, a, b = split32(at_most(at_least(x, f32(-104.0)), f32(89.0)))
-    return (f32(1.0) + q) * a * b
-
-
-@inlined
-def _expm1_64(x):
-    q, a, b = split64(at_most(at_least(x, -40.0), 710.0))
+@both
+def expm1(x):
+    """exp(x) - 1, accurate near 0"""
+    q, a, b = split(at_most(at_least(x, ALL_LOST64), MOST64))
     return x if x == 0.0 else (q * a + (a - 1.0 / b)) * b
-
-
-@inlined
-def _expm1_32(x):
-    q, a, b = split32(at_most(at_least(x, f32(-18.0)), f32(89.0)))
-    return x if x == f32(0.0) else (q * a + (a - f32(1.0) / b)) * b
 
 
 @inlined
@@ -150,6 +131,9 @@ def mantissa32(x):
     b = i32(bits32(a) + (0x3F800000 - 0x3F3504F3))
     m = float32_of(i32((b & 0x007FFFFF) + 0x3F3504F3))
     return f32(i32((b >> 23) - 127)) - (f32(25.0) if tiny else f32(0.0)), m - f32(1.0)
+
+
+mantissa = by_width(mantissa32, mantissa64)
 
 
 @inlined
@@ -178,32 +162,21 @@ def log_terms32(f):
     return f32(0.5) * z, (f * z) * p
 
 
-@inlined
-def log_sum64(k, f):
+log_terms = by_width(log_terms32, log_terms64)
+
+
+@both
+def log_sum(k, f):
     """a, b with log(2**k * (1 + f)) = a - b, and a exact and the greater one unless it is 0."""
-    h, t = log_terms64(f)
+    h, t = log_terms(f)
     return k * LN2_HI64, (h - (t + k * LN2_LO64)) - f
 
 
-@inlined
-def log_sum32(k, f):
-    h, t = log_terms32(f)
-    return k * LN2_HI32, (h - (t + k * LN2_LO32)) - f
-
-
-@inlined
-def log_parts64(x):
+@both
+def log_parts(x):
     """log(x) for x > 0, and what was lost in rounding it."""
-    k, f = mantissa64(x)
-    a, b = log_sum64(k, f)
-    y = a - b
-    return y, (a - y) - b
-
-
-@inlined
-def log_parts32(x):
-    k, f = mantissa32(x)
-    a, b = log_sum32(k, f)
+    k, f = mantissa(x)
+    a, b = log_sum(k, f)
     y = a - b
     return y, (a - y) - b
 
@@ -215,23 +188,12 @@ def log_at_edges(x, y):
     return y if x < like(x, INF) else x
 
 
-@inlined
-def _log64(x):
-    k, f = mantissa64(x)
-    a, b = log_sum64(k, f)
+@both
+def log(x):
+    """The natural logarithm."""
+    k, f = mantissa(x)
+    a, b = log_sum(k, f)
     return log_at_edges(x, a - b)
-
-
-@inlined
-def _log32(x):
-    k, f = mantissa32(x)
-    a, b = log_sum32(k, f)
-    return log_at_edges(x, a - b)
-
-
-exp = by_width(_exp32, _exp64)  # e**x
-log = by_width(_log32, _log64)  # the natural logarithm
-expm1 = by_width(_expm1_32, _expm1_64)  # exp(x) - 1, accurate near 0
 
 
 @inlined
@@ -239,7 +201,7 @@ def _log1p_finite64(x):
     """1 + x = 2**k * m with m as in ``mantissa64``, and m - 1 = (2**-k - 1) + 2**-k x, rounded once."""
     e = (bits64(1.0 + x) + (0x3FF0000000000000 - 0x3FE6A09E667F3BCD)) >> 52
     scale = float64_of((2048 - e) << 52)  # 4 * 2**-k, which is no subnormal number
-    a, b = log_sum64(float64_of((e - 1023) + 0x4338000000000000) - MAGIC64, (x * 0.25) * scale + (scale * 0.25 - 1.0))
+    a, b = log_sum(float64_of((e - 1023) + 0x4338000000000000) - MAGIC64, (x * 0.25) * scale + (scale * 0.25 - 1.0))
     return a - b
 
 
@@ -247,40 +209,25 @@ def _log1p_finite64(x):
 def _log1p_finite32(x):
     e = i32(i32(bits32(f32(1.0) + x) + (0x3F800000 - 0x3F3504F3)) >> 23)
     scale = float32_of(i32((256 - e) << 23))
-    a, b = log_sum32(f32(i32(e - 127)), (x * f32(0.25)) * scale + (scale * f32(0.25) - f32(1.0)))
+    a, b = log_sum(f32(i32(e - 127)), (x * f32(0.25)) * scale + (scale * f32(0.25) - f32(1.0)))
     return a - b
 
 
-@inlined
-def _log1p64(x):
-    return x if abs(x) < 1e-300 else log_at_edges(1.0 + x, log1p_finite(x))
+@both
+def log1p(x):
+    """log(1 + x), accurate near 0"""
+    return x if abs(x) < TINY64 else log_at_edges(1.0 + x, log1p_finite(x))
 
 
-@inlined
-def _log1p32(x):
-    return x if abs(x) < f32(1e-35) else log_at_edges(f32(1.0) + x, log1p_finite(x))
-
-
-log1p = by_width(_log1p32, _log1p64)  # log(1 + x), accurate near 0
 log1p_finite = by_width(_log1p_finite32, _log1p_finite64)  # the same for a finite x > -1, or nan
 
 
-@inlined
-def _nextafter64(x, y):
-    """Away from 0 the bits of a number count up."""
+@both
+def nextafter(x, y):
+    """The number next to x on the way to y: away from 0 the bits of a number count up."""
     moved = float64_of(bits64(x) + (1 if (y > x) == (x > 0.0) else -1))
-    moved = copysign(5e-324, y) if x == 0.0 else moved
+    moved = copysign(FIRST64, y) if x == 0.0 else moved
     return (y if x == y else moved) if x == x and y == y else x + y
-
-
-@inlined
-def _nextafter32(x, y):
-    moved = float32_of(i32(bits32(x) + (1 if (y > x) == (x > f32(0.0)) else -1)))
-    moved = copysign(f32(1e-45), y) if x == f32(0.0) else moved
-    return (y if x == y else moved) if x == x and y == y else x + y
-
-
-nextafter = by_width(_nextafter32, _nextafter64)  # the number next to x on the way to y
 
 
 @inlined
@@ -291,27 +238,15 @@ def next_half(x, y):
     return (y if x == y else moved) if x == x and y == y else x + y
 
 
-@inlined
-def _tanh64(x):
-    a = at_most(abs(x), 22.0)
+@both
+def tanh(x):
+    """The hyperbolic tangent."""
+    a = at_most(abs(x), EVEN64)
     k = (a * 2.8853900817779268 + MAGIC64) - MAGIC64
     r = (2.0 * a - k * LN2_HI64) - k * LN2_LO64
-    s = float64_of(bits64(k + (MAGIC64 + 1023.0)) << 52)
+    s = float64_of(bits64(k + (MAGIC64 + BIAS64)) << PLACES64)
     t = (r + (r * r) * power_series64(r)) * s + (s - 1.0)
     return copysign(t / (t + 2.0), x)
-
-
-@inlined
-def _tanh32(x):
-    a = at_most(abs(x), f32(10.0))
-    k = (a * f32(2.88539008) + MAGIC32) - MAGIC32
-    r = (f32(2.0) * a - k * f32(0.693359375)) - k * f32(-2.12194440e-4)
-    s = float32_of(i32(bits32(k + (MAGIC32 + f32(127.0))) << 23))
-    t = (r + (r * r) * power_series32(r)) * s + (s - f32(1.0))
-    return copysign(t / (t + f32(2.0)), x)
-
-
-tanh = by_width(_tanh32, _tanh64)  # the hyperbolic tangent
 
 
 @inlined

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from symc.codegen.language.helpers import by_width, inlined, rarely
+from symc.codegen.language.helpers import both, by_width, inlined, rarely
 from symc.codegen.language.names import (
     INF,
     NAN,
@@ -38,12 +38,18 @@ from symc.runtime.library.math import (
     at_least,
     at_most,
     log_at_edges,
-    log_terms32,
-    log_terms64,
-    mantissa32,
-    mantissa64,
+    log_terms,
+    mantissa,
     power_series64,
 )
+
+LOG2E_LOW64, LOG2E_LOW32 = 2.0355273740931033e-17, f32(1.925963e-08)
+LOG10E64, LOG10E_LOW64 = 0.4342944819032518, 1.098319650216765e-17
+LOG10E32, LOG10E_LOW32 = f32(0.43429448), f32(7.0e-09)
+LOG10_2_64, LOG10_2_LOW64 = 0.30102999566395283, 2.8363394551044964e-14
+LOG10_2_32, LOG10_2_LOW32 = f32(0.30102539), f32(4.6050390e-06)
+#: Squares of numbers between them neither overflow nor lose digits.
+FAR64, FAR32, NEAR64, NEAR32 = 1e300, f32(1e38), 1e-280, f32(1e-28)
 
 
 @rarely
@@ -182,39 +188,23 @@ def _exp2_32(x):
     return (f32(1.0) + r * p) * scale * again
 
 
-@inlined
-def _log2_64(x):
-    """The exponent, and the logarithm of the mantissa: whole for powers of two."""
-    k, f = mantissa64(x)
-    h, t = log_terms64(f)
+@both
+def log2(x):
+    """To base 2: the exponent, and the logarithm of the mantissa: whole for powers of two."""
+    k, f = mantissa(x)
+    h, t = log_terms(f)
     y = f - (h - t)
-    return log_at_edges(x, k + fma(y, 1.4426950408889634, y * 2.0355273740931033e-17))
+    return log_at_edges(x, k + fma(y, 1.4426950408889634, y * LOG2E_LOW64))
 
 
-@inlined
-def _log10_64(x):
-    k, f = mantissa64(x)
-    h, t = log_terms64(f)
+@both
+def log10(x):
+    """The logarithm to base 10."""
+    k, f = mantissa(x)
+    h, t = log_terms(f)
     y = f - (h - t)
-    low = fma(y, 0.4342944819032518, y * 1.098319650216765e-17 + k * 2.8363394551044964e-14)
-    return log_at_edges(x, k * 0.30102999566395283 + low)
-
-
-@inlined
-def _log2_32(x):
-    k, f = mantissa32(x)
-    h, t = log_terms32(f)
-    y = f - (h - t)
-    return log_at_edges(x, k + fma(y, f32(1.44269504), y * f32(1.925963e-08)))
-
-
-@inlined
-def _log10_32(x):
-    k, f = mantissa32(x)
-    h, t = log_terms32(f)
-    y = f - (h - t)
-    low = fma(y, f32(0.43429448), y * f32(7.0e-09) + k * f32(4.6050390e-06))
-    return log_at_edges(x, k * f32(0.30102539) + low)
+    low = fma(y, LOG10E64, y * LOG10E_LOW64 + k * LOG10_2_LOW64)
+    return log_at_edges(x, k * LOG10_2_64 + low)
 
 
 @inlined
@@ -276,23 +266,14 @@ def far_hypot32(x, y):
     return f32(far_hypot64(f64(x), f64(y)))
 
 
-@inlined
-def _hypot64(x, y):
+@both
+def hypot(x, y):
+    """sqrt(x**2 + y**2) without overflow on the way"""
     s = x * x + y * y
-    far = not (s < 1e300) or s < 1e-280 and (x != 0.0 or y != 0.0)
+    far = not (s < FAR64) or s < NEAR64 and (x != 0.0 or y != 0.0)
     return far_hypot64(x, y) if far else math.sqrt(s)
-
-
-@inlined
-def _hypot32(x, y):
-    s = x * x + y * y
-    far = not (s < f32(1e38)) or s < f32(1e-28) and (x != f32(0.0) or y != f32(0.0))
-    return far_hypot32(x, y) if far else math.sqrt(s)
 
 
 pow = by_width(_pow32, _pow64)  # x**y
 exp2 = by_width(_exp2_32, _exp2_64)  # 2**x
-log2 = by_width(_log2_32, _log2_64)  # the logarithm to base 2
-log10 = by_width(_log10_32, _log10_64)  # the logarithm to base 10
 cbrt = by_width(_cbrt32, _cbrt64)  # the cube root
-hypot = by_width(_hypot32, _hypot64)  # sqrt(x**2 + y**2) without overflow on the way

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 
-from symc.codegen.language.helpers import by_width, inlined, rarely
-from symc.codegen.language.names import bits32, bits64, f32, float32_of, float64_of, fma, horner, i32
+from symc.codegen.language.helpers import both, inlined, rarely
+from symc.codegen.language.names import bits32, bits64, f32, float64_of, fma, horner
 from symc.runtime.library.math import MAGIC32, MAGIC64
 
 FAR64, FAR32 = 2.0**30, f32(1e5)
-SIGN64, SIGN32 = -(2**63), -(2**31)
+SIGN64, SIGN32, TOP64, TOP32 = -(2**63), -(2**31), 63, 31
 
 
 @rarely
@@ -79,60 +79,31 @@ def quarters32(a):
     return bits32(shifted), r + fma(r * z, p, low), f32(1.0) + z * q
 
 
-@inlined
-def _sin64(x):
+@both
+def sin(x):
+    """The sine."""
     a = abs(x)
     k, s, c = quarters64(a)
     y = c if k & 1 != 0 else s
-    y = float64_of(bits64(y) ^ (((k << 62) ^ bits64(x)) & SIGN64))
+    y = float64_of(bits64(y) ^ (((k << TOP64 - 1) ^ bits64(x)) & SIGN64))
     return far_sin64(x) if a >= FAR64 else y
 
 
-@inlined
-def _cos64(x):
+@both
+def cos(x):
+    """The cosine."""
     a = abs(x)
     k, s, c = quarters64(a)
     y = s if k & 1 != 0 else c
-    y = float64_of(bits64(y) ^ (((k + 1) << 62) & SIGN64))
+    y = float64_of(bits64(y) ^ (((k + 1) << TOP64 - 1) & SIGN64))
     return far_cos64(x) if a >= FAR64 else y
 
 
-@inlined
-def _tan64(x):
+@both
+def tan(x):
+    """The tangent."""
     a = abs(x)
     k, s, c = quarters64(a)
     y = (c if k & 1 != 0 else s) / (s if k & 1 != 0 else c)
-    y = float64_of(bits64(y) ^ (((k << 63) ^ bits64(x)) & SIGN64))
+    y = float64_of(bits64(y) ^ (((k << TOP64) ^ bits64(x)) & SIGN64))
     return far_tan64(x) if a >= FAR64 else y
-
-
-@inlined
-def _sin32(x):
-    a = abs(x)
-    k, s, c = quarters32(a)
-    y = c if k & 1 != 0 else s
-    y = float32_of(i32(bits32(y) ^ (((k << 30) ^ bits32(x)) & SIGN32)))
-    return far_sin32(x) if a >= FAR32 else y
-
-
-@inlined
-def _cos32(x):
-    a = abs(x)
-    k, s, c = quarters32(a)
-    y = s if k & 1 != 0 else c
-    y = float32_of(i32(bits32(y) ^ (((k + 1) << 30) & SIGN32)))
-    return far_cos32(x) if a >= FAR32 else y
-
-
-@inlined
-def _tan32(x):
-    a = abs(x)
-    k, s, c = quarters32(a)
-    y = (c if k & 1 != 0 else s) / (s if k & 1 != 0 else c)
-    y = float32_of(i32(bits32(y) ^ (((k << 31) ^ bits32(x)) & SIGN32)))
-    return far_tan32(x) if a >= FAR32 else y
-
-
-sin = by_width(_sin32, _sin64)  # the sine
-cos = by_width(_cos32, _cos64)  # the cosine
-tan = by_width(_tan32, _tan64)  # the tangent
