@@ -11,6 +11,8 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from symc.runtime.cpu.native.loops import loop
+
 
 class Words:
     """A function with the signature of a builtin. ``python``: what it calls by name, see ``entry_ir.PYTHON``."""
@@ -64,42 +66,17 @@ class Words:
 
     def each(self, n: Any, body: Callable[[Any], Any]) -> None:
         """``body(k)`` for k < n."""
-
-        def one(k: Any, nothing: Any) -> Any:
-            body(k)
-            return nothing
-
-        self.count(n, self.null, one)
+        loop(self.b, self.const(0), n, body)
 
     def fold(self, n: Any, start: Any, body: Callable[[Any, Any], Any]) -> Any:
-        """``found = body(k, found)`` for k < n, from ``start`` on; a word."""
-        return self._loop(n, start, self.i64, body)
+        """``found = body(k, found)`` for k < n, from ``start`` on."""
+        return loop(self.b, self.const(0), n, lambda k, found: [body(k, found)], start)[0]
 
     def first(self, begin: Any, end: Any, holds: Callable[[Any], Any]) -> Any:
         """The first k from ``begin`` on of which it holds; ``end`` if there is none."""
         b = self.b
         return self.fold(end, end, lambda k, found: b.select(
             b.and_(b.icmp_signed(">=", k, begin), b.and_(holds(k), self.equal(found, end))), k, found))
-
-    def count(self, n: Any, start: Any, body: Callable[[Any, Any], Any]) -> Any:
-        """``found = body(k, found)`` for k < n, from ``start`` on; a pointer."""
-        return self._loop(n, start, self.word, body)
-
-    def _loop(self, n: Any, start: Any, type_: Any, body: Callable[[Any, Any], Any]) -> Any:
-        b, f = self.b, self.f
-        before, test, inside, done = b.block, *(f.append_basic_block() for _ in range(3))
-        b.branch(test)
-        b.position_at_end(test)
-        k, found = b.phi(self.i64), b.phi(type_)
-        b.cbranch(b.icmp_signed("<", k, n), inside, done)
-        b.position_at_end(inside)
-        new = body(k, found)
-        for phi, first, after in ((k, self.const(0), b.add(k, self.const(1))), (found, start, new)):
-            phi.add_incoming(first, before)
-            phi.add_incoming(after, b.block)
-        b.branch(test)
-        b.position_at_end(done)
-        return found
 
 
 #: Where the fields of array objects lie, in words of 8 bytes (``nd`` and ``flags`` are the first half of theirs).

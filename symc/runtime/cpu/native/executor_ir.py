@@ -33,6 +33,7 @@ from symc.runtime.cpu.native.instructions import (
     Op,
     Word,
 )
+from symc.runtime.cpu.native.loops import loop
 from symc.runtime.cpu.native.pool_ir import Pool
 from symc.runtime.cpu.native.sections_ir import PLACE
 
@@ -225,20 +226,11 @@ class Interpreter:
 
     def count(self, n: Any, body: Callable[[Any, Any], Any]) -> Any:
         """``found = body(k, found)`` for k < n, from 0 on."""
-        b, f = self.b, self.function
-        before, test, inside, done = b.block, *(f.append_basic_block() for _ in range(3))
-        b.branch(test)
-        b.position_at_end(test)
-        k, found = b.phi(self.i64), b.phi(self.i64)
-        b.cbranch(b.icmp_signed("<", k, n), inside, done)
-        b.position_at_end(inside)
-        new = body(k, found)
-        for phi, after in ((k, b.add(k, self.const(1))), (found, new)):
-            phi.add_incoming(self.const(0), before)
-            phi.add_incoming(after, b.block)
-        b.branch(test)
-        b.position_at_end(done)
-        return found
+        return loop(self.b, self.const(0), n, lambda k, found: [body(k, found)], self.const(0))[0]
+
+    def each(self, n: Any, body: Callable[[Any], Any]) -> None:
+        """``body(k)`` for k < n."""
+        loop(self.b, self.const(0), n, body)
 
     # -- instructions
 
@@ -247,12 +239,8 @@ class Interpreter:
 
     def addresses(self, first: Any, n: Any, operands: int) -> None:
         """Put the words that n operands name, those after the first ``operands``, into the slots from ``first`` on."""
-
-        def one(k: Any, found: Any) -> Any:
-            self.b.store(self.word(self.b.add(k, self.const(operands))), self.at(self.data, self.b.add(first, k)))
-            return found
-
-        self.count(n, one)
+        self.each(n, lambda k: self.b.store(
+            self.word(self.b.add(k, self.const(operands))), self.at(self.data, self.b.add(first, k))))
 
     def launch(self) -> None:
         n = self.operand(3)

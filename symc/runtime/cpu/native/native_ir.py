@@ -13,6 +13,7 @@ from typing import Any
 
 from symc.ir.locks import new_lock
 from symc.runtime.cache.machine_code import Symbol, load_module
+from symc.runtime.cpu.native.loops import loop
 
 _lock = new_lock()
 _addresses: dict[type[Functions], Callable[[str], int]] = {}
@@ -80,20 +81,9 @@ class Functions(ABC):
     def number(self, pointer: Any) -> Any:
         return self.b.load(pointer, typ=self.i64)
 
-    def count(self, start: Any, stop: Any, body: Callable[[Any], None]) -> None:
+    def count(self, start: Any, stop: Any, body: Callable[[Any], Any]) -> None:
         """``body(k)`` for start <= k < stop."""
-        b, f = self.b, self.b.function
-        before, test, inside, done = b.block, *(f.append_basic_block() for _ in range(3))
-        b.branch(test)
-        b.position_at_end(test)
-        k = b.phi(self.i64)
-        k.add_incoming(start, before)
-        b.cbranch(b.icmp_signed("<", k, stop), inside, done)
-        b.position_at_end(inside)
-        body(k)
-        k.add_incoming(b.add(k, self.const(1)), b.block)
-        b.branch(test)
-        b.position_at_end(done)
+        loop(self.b, start, stop, body)
 
     def parts(self, letter: str) -> tuple[Any, int]:
         """The type of the real numbers of an element, and how many there are."""

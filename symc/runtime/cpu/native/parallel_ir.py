@@ -7,6 +7,7 @@ import signal
 from typing import Any
 
 from symc.runtime.cpu.native import float_state
+from symc.runtime.cpu.native.loops import loop
 from symc.runtime.cpu.native.pool_ir import LOOKS, MOST_WORDS, Pool, Writer
 
 
@@ -260,15 +261,5 @@ class Parallel(Writer):
         self.add(Pool.WAKE, 1)
         sleepers = self.load(Pool.SLEEPERS)
         n = b.select(b.icmp_signed("<", sleepers, helpers), sleepers, helpers)
-        before, test, one, done = b.block, *map(self.block, ("each", "one", "woken"))
-        b.branch(test)
-        b.position_at_end(test)
-        k = b.phi(self.i64)
-        k.add_incoming(self.const(0), before)
-        b.cbranch(b.icmp_signed("<", k, n), one, done)
-        b.position_at_end(one)
-        self.call("pthread_cond_signal", self.at(Pool.FOR_WORK))
-        k.add_incoming(b.add(k, self.const(1)), one)
-        b.branch(test)
-        b.position_at_end(done)
+        loop(b, self.const(0), n, lambda k: self.call("pthread_cond_signal", self.at(Pool.FOR_WORK)))
         self.unlock()

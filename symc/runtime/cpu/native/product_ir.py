@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from symc.runtime.cpu.native.loops import loop
+
 #: Where the routine is among the words, how long units are in a, b and c, and where the routine's arguments begin.
 ROUTINE, STEPS, ARGUMENTS = 2, {"a": 3, "b": 4, "c": 5}, 6
 #: Which arguments of the routine are the matrices, and the number of rows of the result.
@@ -48,16 +50,5 @@ def write(module: Any, ir: Any) -> None:
 
     of_matrices, b = begin("symc_products_of_batch")
     words = of_matrices.args[0]
-    before, test, inside, done = b.block, *(of_matrices.append_basic_block() for _ in range(3))
-    first, last = load(b, words, 0), load(b, words, 1)
-    b.branch(test)
-    b.position_at_end(test)
-    unit = b.phi(i64)
-    unit.add_incoming(first, before)
-    b.cbranch(b.icmp_signed("<", unit, last), inside, done)
-    b.position_at_end(inside)
-    call(b, words, unit, "abc")
-    unit.add_incoming(b.add(unit, ir.Constant(i64, 1)), inside)
-    b.branch(test)
-    b.position_at_end(done)
+    loop(b, load(b, words, 0), load(b, words, 1), lambda unit: call(b, words, unit, "abc"))
     b.ret_void()

@@ -43,11 +43,7 @@ def write(i: Any, interpret: Any) -> None:
     def place(k: Any) -> Any:
         return i.at(i.data, b.add(first, k))
 
-    def start(k: Any, found: Any) -> Any:
-        b.store(b.load(i.at(targets, k), typ=i.i64), place(k))
-        return found
-
-    i.count(n, start)
+    i.each(n, lambda k: b.store(b.load(i.at(targets, k), typ=i.i64), place(k)))
     again, look, serve, done = (i.function.append_basic_block(name) for name in ("again", "look", "serve", "done"))
     b.branch(again)
     b.position_at_end(again)
@@ -78,7 +74,7 @@ def write(i: Any, interpret: Any) -> None:
     b.branch(again)
     b.position_at_end(serve)
 
-    def finish(k: Any, found: Any) -> Any:
+    def finish(k: Any) -> None:
         """Serve a section until it has ended."""
         test, serve_, ended = (i.function.append_basic_block() for _ in range(3))
         b.branch(test)
@@ -95,9 +91,8 @@ def write(i: Any, interpret: Any) -> None:
         b.call(section, [args])
         b.branch(test)
         b.position_at_end(ended)
-        return found
 
-    i.count(n, finish)
+    i.each(n, finish)
     b.branch(done)
     b.position_at_end(done)
     b.ret(i.const(0))
@@ -114,7 +109,7 @@ def _write_section(i: Any, interpret: Any) -> Any:
     begin, end, data, first = (b.load(i.at(function.args[0], i.const(k)), typ=i.i64) for k in range(4))
     data, own = b.inttoptr(data, words), b.alloca(i.i64, COUNT)
 
-    def one(k: Any, found: Any) -> Any:
+    def one(k: Any) -> None:
         place = i.at(data, b.add(first, b.add(begin, k)))
         at = b.load(place, typ=i.i64)
         with b.if_then(b.icmp_signed(">=", at, i.const(0))):
@@ -122,8 +117,7 @@ def _write_section(i: Any, interpret: Any) -> Any:
             status = b.call(interpret, [data, at, own])
             ended = b.icmp_unsigned("==", status, i.const(0))
             b.store(b.select(ended, i.const(ENDED), b.load(i.at(own, i.const(PLACE)), typ=i.i64)), place)
-        return found
 
-    i.count(b.sub(end, begin), one)
+    i.each(b.sub(end, begin), one)
     b.ret_void()
     return function
