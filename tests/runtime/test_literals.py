@@ -28,7 +28,7 @@ def test_integers_divided_by_a_number(d, dtype):
 def test_integers_divided_by_integers(dtype):
     """Those around the ends of what floats hold, and those that a division may not meet."""
     info = np.iinfo(dtype)
-    bits = (0, 7, 15, 23, 24, 31, 32, 50, 51, 52, 53, 62, 63)
+    bits = (0, 7, 15, 23, 24, 31, 32, 49, 50, 51, 52, 53, 62, 63)
     near = [s * 2**k + d for k in bits for s in (1, -1) for d in (-1, 0, 1)]
     odd = np.array(sorted({v for v in [0, info.min, info.max, *near] if info.min <= v <= info.max}), dtype)
     some = R.integers(info.min, info.max, 5000, dtype, endpoint=True)
@@ -39,6 +39,63 @@ def test_integers_divided_by_integers(dtype):
     with np.errstate(all="ignore"):
         for got, want in zip(found, (x % y, x // y, np.sum(x // y)), strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+def _chain(v, rng, steps):
+    """Arithmetic with random numbers, around the ends of 31, 32 and 50 bits too."""
+    def number(most):
+        near = int(2 ** rng.integers(0, most)) + int(rng.integers(-2, 3))
+        return max(1, near)
+
+    for _ in range(steps):
+        how = rng.integers(0, 8)
+        if how < 3:
+            v = v % (number(34) * int(rng.choice([1, 1, 1, -1])))
+        elif how == 3:
+            v = v // number(20)
+        else:
+            other = number(18)
+            v = [v * other, v + other, v - other * other, (v & other) - (v >> 3)][how - 4]
+    return v
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i4", "u4", "i8"])
+@pytest.mark.parametrize("seed", range(3))
+def test_chains_of_integers(dtype, seed):
+    """What is known to be short is multiplied and divided by fewer instructions; every number stays NumPy's."""
+    info = np.iinfo(dtype)
+    ends = np.array([info.min, info.min + 1, info.max - 1, info.max, 0, 1], dtype)
+    x = np.concatenate([ends, R.integers(info.min, info.max, 600, dtype, endpoint=True)])
+    chain = [100 * seed + k for k in range(4)]
+    def formula(v):
+        return tuple(_chain(v.astype("i8"), np.random.default_rng(k), 7) for k in chain)
+
+    with np.errstate(all="ignore"):
+        for got, want in zip(sc.jit(formula)(x), formula(x), strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+def test_places_divided_by_sizes():
+    """Also by formulas of sizes beyond 2**50, and by no elements at all."""
+    def formula(a):
+        i, (n, m) = sc.arange(a.size), a.shape
+        return i // m, i % m, i % (n * m * n * m * n * m), -i // (n + m)
+
+    for shape in ((7, 33), (1000, 401), (1, 3)):
+        (n, m), i = shape, np.arange(shape[0] * shape[1])
+        want = i // m, i % m, i % (n * m) ** 3, -i // (n + m)
+        for got, w in zip(sc.jit(formula)(np.zeros(shape)), want, strict=True):
+            np.testing.assert_array_equal(got, w)
+    f = sc.jit(lambda a, b: (b % a.shape[0], b // a.shape[0]))
+    assert [r.tolist() for r in f(np.zeros(0), np.array([3, -3]))] == [[0, 0], [0, 0]]
+
+
+def test_a_cast_is_no_array_where_it_is_moved():
+    f = sc.jit(lambda x: x.astype("i8")[1:] * 3 + x.astype("i8")[:-1])
+    x = np.arange(9, dtype="u1")
+    np.testing.assert_array_equal(f(x), x[1:].astype("i8") * 3 + x[:-1])
+    (compiled,) = f.variants.values()
+    assert len(compiled.kernels) == 1
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
@@ -71,17 +128,27 @@ def test_hypot_where_squares_leave_the_range(dtype):
     np.testing.assert_allclose(got, want, rtol=3 * np.finfo(dtype).eps, atol=np.finfo(dtype).smallest_subnormal)
 
 
+def _text_of(body, dtype="i64"):
+    operands = {"n0": llvm_compile.Scalar("i64", "%n0"), "a0": Pointer(dtype, "%a0"), "o0": Pointer("i64", "%o0")}
+    module = Module()
+    module.kernel(function(f"def f(n0, a0, o0):\n{body}"), operands)
+    return module.text()
+
+
+def test_short_numbers_take_two_products():
+    """A remainder of what is known to have 31 bits; four of halves and one more for what may have 63."""
+    step = "    for i in range(n0):\n        o0[i] = int_mod({}, 1000003)\n"
+    counts = [_text_of(step.format(e), t).count(" mul i64") for e, t in (
+        ("a0[i]", "u16"), ("a0[i] & 1048575", "i64"), ("int_mod(a0[i], 10) * 257", "u8"), ("a0[i]", "i64"))]
+    assert [2 * count / counts[0] for count in counts] == [2, 2, 4, 5]
+
+
 def test_a_carried_number_is_divided_once():
     """A loop of steps has no vectors: LLVM's product of 64 bits is faster than four of halves."""
-    def text(body):
-        operands = {"n0": llvm_compile.Scalar("i64", "%n0"), "a0": Pointer("i64", "%a0"), "o0": Pointer("i64", "%o0")}
-        module = Module()
-        module.kernel(function(f"def f(n0, a0, o0):\n{body}"), operands)
-        return module.text()
-
-    flat = text("    for i in range(n0):\n        o0[i] = int_mod(a0[i], 10)\n")
-    carried = text("    h = 1\n    for i in range(n0):\n        h = int_mod(wrap_mul(h, 3), 10)\n    o0[0] = h\n")
-    folded = text("    h = 0\n    for i in range(n0):\n        h = wrap_add(h, int_mod(a0[i], 10))\n    o0[0] = h\n")
+    flat = _text_of("    for i in range(n0):\n        o0[i] = int_mod(a0[i], 10)\n")
+    carried = _text_of("    h = 1\n    for i in range(n0):\n        h = int_mod(wrap_mul(h, 3), 10)\n    o0[0] = h\n")
+    folded = _text_of("    h = 0\n    for i in range(n0):\n        h = wrap_add(h, int_mod(a0[i], 10))\n"
+                      "    o0[0] = h\n")
     assert ["srem" in t for t in (flat, carried, folded)] == [False, True, False]
 
 

@@ -39,6 +39,7 @@ from symc.opt.fusion.kernel_ops import (
     is_free,
     is_kernel_op,
     is_number,
+    moved_casts,
     needs_memory,
     places_of_rows,
     read_in_step,
@@ -78,8 +79,9 @@ class Fusion:
         self.inlined = self._find_inlined()
 
     def _find_inlined(self) -> set[Value]:
-        """Values never given memory: movements, iotas, sizes and splats whose every user is a kernel op; places."""
-        places = places_of_rows(self.values, bool(self.kept))
+        """Values never given memory: movements, iotas, sizes and splats whose every user is a kernel op; places;
+        casts of what lies in memory narrower."""
+        places = places_of_rows(self.values, bool(self.kept)) | moved_casts(self.values, self.given)
         wanted: set[Value] = set(self.f.body.results)
         inlined: set[Value] = set()
         numbers: set[Value] = set()  # scalars made of sizes and constants alone

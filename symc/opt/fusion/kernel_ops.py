@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+
+import numpy as np
 
 from symc.ir import bodies
 from symc.ir.dim import known_nonnegative, product
+from symc.ir.dtypes import is_foreign, is_narrow
 from symc.ir.op import Element, Fold, Sorting, Update
+from symc.ir.ops.cast import cast
 from symc.ir.ops.index import index_operands
 from symc.ir.ops.store import is_epilogue, space_of
 from symc.ir.traverse import users
@@ -138,6 +142,20 @@ def places_of_rows(values: Sequence[Value], keeps: bool) -> set[Value]:
             if not (keeps and any("checks" in o.op.traits for o in own)):
                 found.update(own)
     return found
+
+
+def moved_casts(values: Sequence[Value], given: Container[Value]) -> set[Value]:
+    """Casts of narrower arrays that are ``given``, some reader of which moves them: a conversion costs no more than a
+    load, and the operand is less to read than an array of its own. (In place they are values of a kernel like any.)"""
+    found = {v for v in values if v.op is cast and v.shape and v.operands[0] in given and _widens(v)}
+    readers: Mapping[Value, Sequence[Value]] = users(values) if found else {}
+    return {v for v in found if any(map(is_movement, readers.get(v, ())))}
+
+
+def _widens(v: Value) -> bool:
+    source = v.operands[0].dtype
+    return (v.dtype.kind in "iuf" and not is_foreign(source) and not is_narrow(source)
+            and source.itemsize < v.dtype.itemsize and np.can_cast(source, v.dtype, "safe"))
 
 
 def _takes_rows(v: Value) -> bool:

@@ -12,9 +12,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from symc.codegen.cpu.chunks import ARGUMENTS
 from symc.codegen.language.helpers import Helper
 from symc.codegen.language.syntax import Unsupported, every
 from symc.codegen.language.typed import Pointer, Scalar, Value
+from symc.runtime.compilers.intervals import NEAR, Interval
 from symc.runtime.compilers.llvm import few_registers, wide_vectors
 from symc.runtime.compilers.llvm_expressions import Blocks, llvm_type
 from symc.runtime.compilers.llvm_primitives import PRIMITIVES
@@ -134,6 +136,7 @@ class Module:
         self.beside = few_registers()
         self.step = 0 if "words" in operands else (BESIDE * 32 if self.beside else STEP) // widest
         f = _Function(self, meaning, operands)
+        f.of_places()
         f.body(tree.body)
         kinds = ["ptr" if isinstance(v, Pointer) else "i64" for v in operands.values()]
         head = ", ".join(f"ptr noalias nocapture {v.ref}" if isinstance(v, Pointer) else f"i64 {v.ref}"
@@ -191,6 +194,12 @@ class _Function(Blocks):
 
     module: Module
     calls = False
+
+    def of_places(self) -> None:
+        """Note what begin and end of a chunk can be: nothing counts to 2**50. Sizes may be formulas, of any size."""
+        for name in ARGUMENTS:
+            if name in self.names:
+                self.bounded(self.names[name], (0, NEAR[1]))
 
     # -- statements
 
@@ -260,6 +269,11 @@ class _Function(Blocks):
         self.count_loop(s, start, middle, 1, self.module.interleaved_loop if beside else None)
         self.count_loop(s, middle, stop, 1, self.module.short_loop if row else None)
 
+    def _counted(self, start: Scalar, step: int) -> Interval | None:
+        """All that the counter of a loop upwards can be."""
+        first = self.interval(start)
+        return (first[0], NEAR[1]) if first is not None and step > 0 else None
+
     def count_loop(self, s: ast.For, start: Scalar, stop: Scalar, step: int,
                    note: Callable[[], str] | None = None) -> None:
         """``note``: what marks the branch back, if not what is usual."""
@@ -275,7 +289,7 @@ class _Function(Blocks):
         more = self.emit(f"icmp {'slt' if step > 0 else 'sgt'} i64 {i}, {stop.ref}")
         self.branch(Scalar("bool", more), inside, after)
         self.place(inside)
-        self.names[s.target.id] = Scalar("i64", i)
+        self.names[s.target.id] = self.bounded(Scalar("i64", i), self._counted(start, step))
         noted = len(self.module.loops)
         self.inside(s.body, again, after)
         of_loops = len(self.module.loops) > noted

@@ -8,6 +8,7 @@ from typing import Any
 
 from symc.codegen.language.helpers import Helper
 from symc.codegen.language.typed import Scalar, width
+from symc.runtime.compilers.intervals import NEAR, WORD, Interval, divided, within
 from symc.runtime.compilers.llvm_scalars import Instructions
 from symc.runtime.library import meaning, power
 
@@ -30,26 +31,58 @@ def vectorized(f: Instructions, helper: Helper, xs: Sequence[Scalar]) -> Scalar 
 
 
 def _division(sign: str) -> Callable[[Instructions, Scalar, int | float], Scalar | None]:
-    """An i64 divided downwards by 2 < d < 2**31 that is no power of 2, in products of halves, of which there are
-    vectors: LLVM's division by a number is one of scalars.
+    """An integer divided downwards by a number: LLVM's division by a number is one of scalars."""
+
+    def by(f: Instructions, x: Scalar, number: int | float) -> Scalar | None:
+        d, known = int(number), f.interval(x)
+        if d < 1 or known is None or x.type == "bool":
+            return None
+        t = "u64" if x.type == "u64" else "i64"
+        wide = f.cast(x, t)
+        found = (_by_power(f, sign, wide.ref, d, t) if not d & (d - 1) else _short(f, sign, wide.ref, d, known)
+                 or _of_halves(f, sign, x, d))
+        return None if found is None else f.cast(f.bounded(Scalar(t, found), divided(sign, known, d, d)), x.type)
+
+    return by
+
+
+def _by_power(f: Instructions, sign: str, x: str, d: int, t: str) -> str:
+    if sign == "%":
+        return f.emit(f"and i64 {x}, {d - 1}")
+    return f.emit(f"{'lshr' if t == 'u64' else 'ashr'} i64 {x}, {d.bit_length() - 1}")
+
+
+def _short(f: Instructions, sign: str, x: str, d: int, known: Interval) -> str | None:
+    """A number of less than 32 bits, or one that is if some multiple of d is added: q = n * M >> s, where M, which is
+    2**s // d + 1, is off by e / d, and no n * e reaches 2**s (Granlund and Montgomery, 1994)."""
+    more = max(0, -(known[0] // d))
+    most = known[1] + more * d
+    found = next(((2**s // d + 1, s) for s in range(64) if most * (d - 2**s % d) < 2**s), None)
+    if found is None or most > WORD[1] or d > WORD[1] or found[0] > WORD[1]:
+        return None
+    word = WORD[1]
+    n = f.emit(f"and i64 {f.emit(f'add i64 {x}, {more * d}') if more else x}, {word}")
+    q = f.emit(f"lshr i64 {f.emit(f'mul i64 {n}, {found[0]}')}, {found[1]}")
+    if sign == "//":
+        return f.emit(f"sub i64 {q}, {more}") if more else q
+    return f.emit(f"sub i64 {n}, {f.emit(f'mul i64 {q}, {d}')}")
+
+
+def _of_halves(f: Instructions, sign: str, x: Scalar, d: int) -> str | None:
+    """An i64 by 2 < d < 2**31, in products of halves, of which there are vectors.
 
     n = x if x >= 0 else ~x is less than 2**63, and floor(x / d) is floor(n / d) or its ~. With 2**(l - 1) < d < 2**l
     and M = floor(2**(63 + l) / d) + 1 < 2**64, floor(n / d) = n * M >> (63 + l), as 0 < M * d - 2**(63 + l) <= 2**l
     (Granlund and Montgomery, 1994, theorem 4.2).
     """
-
-    def divided(f: Instructions, x: Scalar, number: int | float) -> Scalar | None:
-        d = int(number)
-        if x.type != "i64" or not 2 < d < 2**31 or not d & d - 1 or _stems_from_variable(f, x.ref):
-            return None
-        shift = 63 + d.bit_length()
-        negative = f.emit(f"ashr i64 {x.ref}, 63")
-        n = f.emit(f"xor i64 {x.ref}, {negative}")
-        q = f.emit(f"lshr i64 {_upper_half(f, n, (1 << shift) // d + 1)}, {shift - 64}")
-        q = f.emit(f"xor i64 {q}, {negative}")
-        return Scalar("i64", q if sign == "//" else f.emit(f"sub i64 {x.ref}, {f.emit(f'mul i64 {q}, {d}')}"))
-
-    return divided
+    if x.type != "i64" or not 2 < d < 2**31 or _stems_from_variable(f, x.ref):
+        return None
+    shift = 63 + d.bit_length()
+    negative = f.emit(f"ashr i64 {x.ref}, 63")
+    n = f.emit(f"xor i64 {x.ref}, {negative}")
+    q = f.emit(f"lshr i64 {_upper_half(f, n, (1 << shift) // d + 1)}, {shift - 64}")
+    q = f.emit(f"xor i64 {q}, {negative}")
+    return q if sign == "//" else f.emit(f"sub i64 {x.ref}, {f.emit(f'mul i64 {q}, {d}')}")
 
 
 def _near(f: Instructions, name: str, x: Scalar, y: Scalar) -> Scalar | None:
@@ -58,7 +91,8 @@ def _near(f: Instructions, name: str, x: Scalar, y: Scalar) -> Scalar | None:
         return None
     bits = max(width(v.type) + (v.type[0] == "u") for v in (x, y))
     if bits > 32:
-        return f.cast(f.call(meaning(f"near_{name}"), [f.cast(v, "i64") for v in (x, y)]), x.type)
+        how = "near" if all(within(f.interval(v), NEAR) for v in (x, y)) else "any"
+        return f.cast(f.call(meaning(f"{how}_{name}"), [f.cast(v, "i64") for v in (x, y)]), x.type)
     given = [f.cast(v, t) for t in ("i32", "f32" if bits <= 17 else "f64") for v in (x, y)]
     return f.cast(f.call(meaning(f"short_{name}"), given), x.type)
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from symc.codegen.language.helpers import Helper
 from symc.codegen.language.statements import Statements
 from symc.codegen.language.typed import FLOATS, PARTS, Pointer, Scalar, Value, width
+from symc.runtime.compilers.intervals import WORD, Interval, combined, of_type, within
 
 LLVM = {"bool": "i1", "f32": "float", "f64": "double", "c64": "{ float, float }", "c128": "{ double, double }"} | {
     f"{sign}{width}": f"i{width}" for sign in "iu" for width in (8, 16, 32, 64)}
@@ -43,6 +44,43 @@ class Instructions(Statements):
         self.module = module
         self.lines: list[str] = []
         self.count = 0
+        self.intervals: dict[tuple[str, str], Interval] = {}  # of integers, by type and name
+
+    def interval(self, x: Scalar) -> Interval | None:
+        """All that an integer can be; None for a float."""
+        if x.number is not None and x.type not in FLOATS:
+            return int(x.number), int(x.number)
+        return self.intervals.get((x.type, x.ref)) or of_type(x.type)
+
+    def bounded(self, x: Scalar, found: Interval | None) -> Scalar:
+        """x, noting what it can be if that is something."""
+        if x.number is None and within(found, of_type(x.type)):
+            assert found is not None
+            self.intervals[x.type, x.ref] = found
+        return x
+
+    def cast(self, x: Scalar, t: str) -> Scalar:
+        return self.bounded(super().cast(x, t), self.interval(x))
+
+    def binary(self, sign: str, x: Scalar, y: Scalar, wraps: bool = False) -> Scalar:
+        """Products of short numbers are of their lower words, which one instruction of vectors multiplies."""
+        a, b = self.interval(x), self.interval(y)
+        if a is None or b is None:
+            return super().binary(sign, x, y, wraps)
+        if sign == "*" and within(a, WORD) and within(b, WORD):
+            x, y = self.short(x), self.short(y)
+        return self.bounded(super().binary(sign, x, y, wraps), combined(sign, a, b))
+
+    def short(self, x: Scalar) -> Scalar:
+        """A number that is known to be one of 32 bits, so that LLVM knows it."""
+        wide = self.cast(x, x.type if x.type == "u64" else "i64")
+        return wide if x.number is not None or x.type[1:] != "64" else Scalar(
+            wide.type, self.emit(f"and i64 {wide.ref}, {WORD[1]}"))
+
+    def select(self, condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
+        a, b = self.interval(x), self.interval(y)
+        hull = None if a is None or b is None else (min(a[0], b[0]), max(a[1], b[1]))
+        return self.bounded(super().select(condition, x, y), hull)
 
     def emit(self, instruction: str) -> str:
         self.count += 1
