@@ -5,13 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from symc.errors import DTypeError, InputError, ShapeError
-from symc.ir.dim import known_nonnegative, product
-from symc.ir.op import lookup
+from symc.ir.dim import Size, known_nonnegative, product
+from symc.ir.op import lookup, splat
+from symc.ir.ops.assume import NOTHING, assume
+from symc.ir.ops.cast import cast
+from symc.ir.ops.kernel import bounded
+from symc.ir.ops.leaf import iota
+from symc.ir.ops.logic import shl, shr
 from symc.ir.ops.random import random_bits
+from symc.ir.types import DTYPES, TensorType
+from symc.ir.value import Value
 from symc.numpy_api.manipulation import normal_axis
+from symc.numpy_api.promotion import stretch
 from symc.random.continuous import gumbel, uniform
 from symc.random.core import F64, U64, as_key, distribution, known_data, sizes
-from symc.tensors.convert import as_tensor
+from symc.tensors.convert import as_tensor, convert
 from symc.tensors.public import API
 from symc.tensors.sizes import size_of, user_shape, user_size
 from symc.tensors.tensor import Tensor
@@ -113,14 +121,29 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> T
     """
     owner = as_key(key, "permutation")
     if size_of(x) is not None and not isinstance(x, Tensor):
-        n = sizes(x, "permutation")
-        return Tensor(lookup("argsort")(random_bits(owner, shape=n, dtype=U64), axis=0))
+        return _shuffled(owner, sizes(x, "permutation"), 0)
     t = as_tensor(x)
     if not t.ndim:
         raise DTypeError("permutation: a value without axes: give an array, an int or a size", values=[t.describe("x")])
     at = normal_axis(axis, t.ndim, "permutation", t)
     if independent:
-        order = Tensor(lookup("argsort")(random_bits(owner, shape=t.value.shape, dtype=U64), axis=at))
-        return API["take_along_axis"](t, order, at)
-    order = Tensor(lookup("argsort")(random_bits(owner, shape=(t.value.shape[at],), dtype=U64), axis=0))
-    return API["take"](t, order, at)
+        return API["take_along_axis"](t, _shuffled(owner, t.value.shape, at), at)
+    return API["take"](t, _shuffled(owner, (t.value.shape[at],), 0), at)
+
+
+def _shuffled(key: Value, shape: tuple[Size, ...], axis: int) -> Tensor:
+    """Places along an axis in random order: random bits with the place as their last ones, sorted. (Numbers are sorted
+    in a fifth of the time that an order takes. Up to 2**20 places 44 bits decide.)"""
+    n = shape[axis]
+    if isinstance(n, int):
+        width = splat(n.bit_length(), TensorType(U64, shape))
+    else:
+        exponent = API["frexp"](API["astype"](user_size(n), F64))[1]
+        width = stretch(convert(exponent.value, U64), shape)
+    place = cast(iota(dtype=DTYPES["i64"], shape=shape, axis=axis), dtype=U64)
+    keys = lookup("or")(shl(shr(random_bits(key, shape=shape, dtype=U64), width), width), place)
+    order = lookup("sort")(keys, axis=axis)
+    order = cast(order - shl(shr(order, width), width), dtype=DTYPES["i64"])
+    if axis == len(shape) - 1:
+        order = assume(order, **{**NOTHING, "structure": ("unique",)})
+    return Tensor(bounded(order, size=n))

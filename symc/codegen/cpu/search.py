@@ -53,9 +53,8 @@ def emit_bisect(out: Writer, v: Value, env: dict[Value, str], depth: int) -> str
     low, high = element(depth + 1, f"{last} - 1"), element(depth + 1, f"{last} + {NEAR - 1}")
     out.line(depth + 1, f"if {_lies_between(key, low, high, dtype, right)}:")
     out.line(depth + 2, f"{found} = {last}")
-    near = out.fresh("j")
-    out.line(depth + 2, f"for {near} in range({NEAR}):")
-    step(depth + 3, "1", f"{last} + {near}", test)
+    out.line(depth + 2, f"while {test.format(loaded(f'{name}[{first} + {found}]', dtype))}:")
+    out.line(depth + 3, f"{found} = {found} + 1")
     out.line(depth + 2, f"{left} = 0")
     halve(depth, test)
     if dtype.kind == "f":

@@ -132,21 +132,21 @@ def _power(f: Instructions, x: Scalar, number: int | float) -> Scalar | None:
     n = abs(int(number)) if abs(number) <= MAX_POWER else 0
     if n < 2 or n != abs(number):
         return None
-    one, wide = f.constant("f64", 1.0), f.cast(x, "f64")
     if x.type == "f32":
-        found = _squaring(n, wide, lambda a, b: f.binary("*", a, b))
-        return f.cast(found if number > 0 else f.binary("/", one, found), "f32")
-    pair = [wide, f.constant("f64", 0.0)] if number > 0 else f.call(power.inverse_twice64, [x])
-    return f.call(power.joined64, _squaring(n, pair, lambda a, b: f.call(power.times_twice64, [*a, *b])))
+        wide = f.cast(x, "f64")
+        found = _squaring(n, wide, lambda y: f.binary("*", y, y), lambda y: f.binary("*", y, wide))
+        return f.cast(found if number > 0 else f.binary("/", f.constant("f64", 1.0), found), "f32")
+    once = power.times_once64 if number > 0 else power.times_twice64
+    base = [x] if number > 0 else f.call(power.inverse_twice64, [x])
+    found = _squaring(n, base, lambda y: f.call(power.square64 if len(y) == 1 else power.square_twice64, y),
+                      lambda y: f.call(once, [*y, *base]))
+    return f.call(power.joined64, found)
 
 
-def _squaring(n: int, square: Any, times: Callable[[Any, Any], Any]) -> Any:
-    found = None
-    while n:
-        if n & 1:
-            found = square if found is None else times(found, square)
-        n >>= 1
-        square = times(square, square) if n else square
+def _squaring(n: int, base: Any, square: Callable[[Any], Any], times: Callable[[Any], Any]) -> Any:
+    found = base
+    for bit in f"{n:b}"[1:]:
+        found = times(square(found)) if bit == "1" else square(found)
     return found
 
 

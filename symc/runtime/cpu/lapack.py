@@ -23,7 +23,7 @@ from symc.runtime.cpu.arithmetic import less
 from symc.runtime.cpu.blas_library import library
 from symc.runtime.cpu.executor import Label, Op
 from symc.runtime.cpu.lowering import Lowering
-from symc.runtime.cpu.native import lapack_ir, small_ir
+from symc.runtime.cpu.native import lapack_ir, small_ir, substitution_ir
 from symc.runtime.cpu.symbols import routine
 
 #: How many columns the routines take at once, at most.
@@ -184,7 +184,14 @@ def _solve(e: Emitter, a: Argument, b: Argument, n: Size, k: Size, lower_: bool,
     uplo, diagonal = "U" if lower_ else "L", "U" if unit else "N"
     one = partial(e.quietly, "trsv", uplo, "T" if trans == "n" else "N", diagonal, n, a, n, b, 1)
     several = partial(e.quietly, "trsm", "R", uplo, trans.upper(), diagonal, k, n, 1.0, a, n, b, k)
-    e.lowering.where(less(k, 2) if trans != "c" else 0, one, several)
+
+    def few() -> None:
+        steps = [n, 1] if trans == "n" else [1, n]
+        given: list[Argument] = [b, a, n, k, *steps, int(lower_ == (trans == "n")), int(unit)]
+        e.code.call(substitution_ir.entry(f"substitute_{e.letter}"), [e.slot(x, np.dtype("i8")) for x in given])
+
+    e.lowering.where(substitution_ir.serves(e.letter, n, k), few,
+                     lambda: e.lowering.where(less(k, 2) if trans != "c" else 0, one, several))
 
 
 def _solve_triangular(e: Emitter) -> None:

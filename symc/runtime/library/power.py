@@ -151,6 +151,24 @@ def times_twice64(x, x_low, y, y_low):
 
 
 @inlined
+def times_once64(x, x_low, y):
+    p = x * y
+    return p, fma(x_low, y, fma(x, y, -p))
+
+
+@inlined
+def square_twice64(x, x_low):
+    p = x * x
+    return p, fma(x + x, x_low, fma(x, x, -p))
+
+
+@inlined
+def square64(x):
+    p = x * x
+    return p, fma(x, x, -p)
+
+
+@inlined
 def inverse_twice64(x):
     inverse = 1.0 / x
     return inverse, fma(-x, inverse, 1.0) * inverse
