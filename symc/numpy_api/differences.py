@@ -8,6 +8,8 @@ import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import known_equal
+from symc.ir.ops.kernel import bounded
+from symc.ir.ops.shape import ensure_shape
 from symc.numpy_api.joining import within
 from symc.numpy_api.manipulation import normal_axes, normal_axis
 from symc.numpy_api.promotion import check_times, common_dtype, rows
@@ -143,6 +145,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         raise DTypeError("interp: x and xp must be real", values=rows([x, xp, fp]))
     real = common_dtype([API["zeros"](()), x, xp, API["real"](fp)])
     x, xp = API["astype"](x, real), API["astype"](xp, real)
+    if fp.value.shape != xp.value.shape:
+        fp = Tensor(ensure_shape(fp.value, shape=xp.value.shape))
     fp = API["astype"](fp, np.result_type(real, np.complex64) if fp.dtype.kind == "c" else real)
     if period is not None:
         x, xp, fp = _periodic(x, xp, fp, period)
@@ -184,10 +188,11 @@ def _periodic(x: Tensor, xp: Tensor, fp: Tensor, period: Any) -> tuple[Tensor, T
 
 def _between(x: Tensor, xp: Tensor, fp: Tensor) -> Tensor:
     """Interpolation from the point before, or where that is not a number, from the point after or at a point."""
-    i = API["clip"](API["searchsorted"](xp, x, "right"), 1, xp.shape[0] - 1)
-    before = API["subtract"](i, 1)
-    x0, x1 = API["take"](xp, before), API["take"](xp, i)
-    y0, y1 = API["take"](fp, before), API["take"](fp, i)
+    n, points = xp.value.shape[0], xp.shape[0]
+    place = API["subtract"](API["searchsorted"](xp, x, "right"), 1)
+    before = Tensor(bounded(API["clip"](place, 0, API["maximum"](points - 2, 0)).value, size=n))
+    after = Tensor(bounded(API["minimum"](API["add"](before, 1), points - 1).value, size=n))
+    (x0, x1), (y0, y1) = ([API["take"](a, i) for i in (before, after)] for a in (xp, fp))
     slope = API["divide"](API["subtract"](y1, y0), API["subtract"](x1, x0))
     out = API["add"](API["multiply"](slope, API["subtract"](x, x0)), y0)
     other = API["add"](API["multiply"](slope, API["subtract"](x, x1)), y1)

@@ -246,6 +246,17 @@ def test_permutations():
     assert np.sort(lines, 1).tolist() == a.tolist()
 
 
+def test_permutations_of_sizes_that_are_not_known():
+    """The same as of numbers, around powers of two and for none at all."""
+    k, x = sc.input("k", "u64", (2,)), sc.vector("x")
+    f = sc.compile(sc.random.permutation(k, x), [k, x])
+    key = np.array([3, 9], np.uint64)
+    for n in (0, 1, 2, 3, 4, 63, 64, 65):
+        known = sc.compile(sc.random.permutation(k, n), [k])(key)
+        assert sorted(known.tolist()) == list(range(n))
+        assert f(key, np.arange(float(n))).tolist() == known.tolist()
+
+
 def test_integers_of_any_dtype_and_range():
     for dtype in ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"):
         info = np.iinfo(dtype)

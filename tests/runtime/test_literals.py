@@ -188,6 +188,31 @@ def test_whole_powers(dtype, n):
     np.testing.assert_array_equal(np.signbit(f(odd)), np.signbit(want))
 
 
+@pytest.mark.parametrize("grid", [
+    lambda xp, n: xp.arange(n).astype("float64"), lambda xp, n: xp.arange(n) * 1.0, lambda xp, n: xp.arange(9.0)])
+def test_places_among_counts(grid):
+    """Are rounded numbers: at the ends, beyond them, and of what is no number."""
+    keys = np.concatenate([R.uniform(-3, 12, 200), np.arange(-2.0, 12), [np.nan, np.inf, -np.inf, -0.0, 1e300, -1e300]])
+
+    def formula(xp, t, x):
+        among = grid(xp, x.shape[0])
+        return (*(xp.searchsorted(among, t, side=side) for side in ("left", "right")), xp.interp(t, among, x))
+
+    for n in (9,) if len(grid(np, 2)) == 9 else (1, 2, 9):
+        x = R.normal(size=n)
+        for got, want in zip(sc.jit(lambda t, x: formula(sc, t, x))(keys, x), formula(np, keys, x), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-13)
+    ints = np.array([-(2**63), -1, 0, 3, 4, 2**63 - 1])
+    places = sc.jit(lambda t, x: sc.searchsorted(sc.arange(x.size), t, side="right"))(ints, np.zeros(4))
+    np.testing.assert_array_equal(places, np.searchsorted(np.arange(4), ints, side="right"))
+
+
+def test_points_of_other_lengths():
+    f = sc.compile(sc.interp(sc.vector("t"), sc.vector("a"), sc.vector("b")))
+    with pytest.raises(sc.ShapeError, match="must equal"):
+        f(np.ones(2), np.arange(3.0), np.arange(4.0))
+
+
 @pytest.mark.parametrize("dtype", ["float64", "int64", "uint64", "uint8", "bool"])
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_searches_of_random_and_sorted_keys(dtype, side):

@@ -155,6 +155,27 @@ def test_products(dtype):
         assert np.all(np.abs(added - (2 * exact - c / 2)) <= 3 * bound), (m, n, k)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_triangles_of_sizes_that_are_not_known(dtype):
+    """Few rows and many right sides by code of our own, in blocks of which the last is short; others by the library."""
+    random = np.random.default_rng(2)
+    t, r = sc.input("t", dtype, ("n", "n")), sc.input("r", dtype, ("n", "k"))
+    ways = [(lower, trans, unit) for lower in (True, False) for trans in (0, 1) for unit in (False, True)]
+    f = sc.compile([*[sc.linalg.solve_triangular(t, r, lower=a, trans=b, unit_diagonal=c) for a, b, c in ways],
+                    sc.linalg.solve(t, r), sc.linalg.solve(t.T, r)], [t, r])
+    for n, k in ((1, 4), (2, 3), (5, 129), (7, 400), (32, 5), (33, 6), (3, 1)):
+        a = (random.normal(size=(n, n)) + 3 * np.eye(n)).astype(dtype)
+        b = random.normal(size=(n, k)).astype(dtype)
+        *found, plain, turned = f(a, b)
+        for (lower, trans, unit), y in zip(ways, found, strict=True):
+            part = np.tril(a) if lower else np.triu(a)
+            part = part - np.diag(np.diag(part)) + np.eye(n, dtype=dtype) if unit else part
+            assert residual(part.T if trans else part, y, b) <= n + 2
+        assert residual(a, plain, b) <= 4 * n + 8 and residual(a.T, turned, b) <= 4 * n + 8
+    with pytest.raises(LinAlgError, match="singular"):
+        f(np.zeros((3, 3), dtype), np.ones((3, 9), dtype))
+
+
 def test_bounds():
     """Complex numbers, sizes that are not known, and large ones are the library's."""
     assert small_ir.serves("d", 8) and small_products_ir.serves("s", 8, 8, 8)

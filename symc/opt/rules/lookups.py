@@ -1,4 +1,5 @@
-"""Look-ups: what is computed and then looked up in part is computed for that part, and selections are look-ups.
+"""Look-ups: what is computed and then looked up in part is computed for that part, and selections are look-ups;
+searches of what counts.
 
 What a gather reads must lie in memory. So a look-up goes below a computation where no more is computed than before, as
 far as sizes tell: ``exp(x)[i]`` for one index, or for as many as there are rows, is ``exp(x[i])``.
@@ -10,15 +11,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from symc.ir.dim import known_nonnegative, product
+from symc.ir.dim import known_nonnegative, product, size_name
 from symc.ir.op import Decompose, lookup, splat
-from symc.ir.ops.arithmetic import mod
+from symc.ir.ops.arithmetic import maximum, minimum, mod
 from symc.ir.ops.cast import cast
+from symc.ir.ops.compare import isnan
 from symc.ir.ops.index import gather
 from symc.ir.ops.kernel import check_index, checked_index
 from symc.ir.ops.leaf import array, iota, size
 from symc.ir.ops.linalg import dot, free_axes, matmul
+from symc.ir.ops.logic import where
+from symc.ir.ops.math import ceil, floor
 from symc.ir.ops.reduce import sum_
+from symc.ir.ops.search import searchsorted
 from symc.ir.ops.shape import broadcast, flip, rolled, transpose
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
@@ -321,3 +326,38 @@ def gather_of_position(v: Value) -> Value | None:
     for x in parts[1:]:
         total = total + x
     return total
+
+
+# --- searches ---------------------------------------------------------------------------------------------------------
+
+
+@rewrite(
+    "searchsorted",
+    exact=True,
+    equation="searchsorted(arange(n), x) -> ceil(clip(x, 0, n))",
+    examples=lambda: [searchsorted(a, x, side=side) for side in ("left", "right") for x, a in (
+        (leaf(9), cast(iota(shape=(size_name("n"),), axis=0, dtype=I64), dtype=DTYPES["f64"])),
+        (index(3, 2), iota(shape=(size_name("n"),), axis=0, dtype=I64)), (leaf(9), array(np.arange(4.0))))],
+    misses=lambda: [searchsorted(leaf(9), leaf(3), side="left"),
+                    searchsorted(array(np.array([0.0, 2.0])), leaf(3), side="left")],
+    arises="of interpolation between samples that are one apart",
+)
+def search_of_iota(v: Value) -> Value | None:
+    """Places among a count are the numbers, rounded. What is searched for is cut first, so that nothing overflows."""
+    a, x = v.operands
+    right, n = v.attrs["side"] == "right", a.shape[-1]
+    if a.ndim != 1 or a.dtype not in (I64, DTYPES["f64"]) or not _counts(a):
+        return None
+    most = splat(n - right, x.type.with_dtype("i64")) if isinstance(n, int) else number_like(n - right, x)
+    found = minimum(maximum(x, splat(-right, x.type)), most if x.dtype == I64 else cast(most, dtype=x.dtype))
+    if x.dtype.kind == "f":
+        found = where(isnan(x), most, cast((floor if right else ceil)(found), dtype=I64))
+    return found + 1 if right else found
+
+
+def _counts(v: Value) -> bool:
+    """True of 0, 1, 2, ... as a vector."""
+    if v.op.name == "constant":
+        return np.array_equal(v.attrs["value"].data, np.arange(v.shape[0]))
+    base = v.operands[0] if v.op is cast else v
+    return base.op is iota and base.dtype in (I64, v.dtype)

@@ -120,7 +120,7 @@ def first_ratio(bits, a):
     w = v if v > 0.0 else 1.0
     u = open_uniform(second)
     likely = u < 1.0 - 0.0331 * (z * z) * (z * z) or log(u) < 0.5 * z * z + d * ((1.0 - w) + log(w))
-    return d, w, 0.0 < a and a < math.inf and v > 0.0 and likely
+    return d, w, a > 0.0 and a < math.inf and v > 0.0 and likely
 
 
 @inlined
