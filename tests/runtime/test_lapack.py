@@ -25,6 +25,19 @@ RNG = np.random.default_rng(0)
 SYMMETRIC = ("cholesky", "eigh", "eigvalsh")
 
 
+@pytest.mark.parametrize("shape", [(4, 4), (7, 3), (3, 7), (2, 6, 4)])
+def test_the_factor_that_nobody_reads_is_not_made(shape, monkeypatch):
+    called = []
+    lapack_call = lapack.Emitter.lapack
+    monkeypatch.setattr(lapack.Emitter, "lapack", lambda e, name, *x: (called.append(name), lapack_call(e, name, *x)))
+    a, x = RNG.normal(size=shape), sc.input("a", "f64", shape)
+    for mode, made in (("r", False), ("reduced", True)):
+        called.clear()
+        f = sc.compile(sc.linalg.qr(x, mode=mode))
+        np.testing.assert_allclose(f(a) if mode == "r" else f(a)[1], np.linalg.qr(a, "r"), atol=1e-12)
+        assert ("orgqr" in called) is (made or shape[-2] < shape[-1])
+
+
 @pytest.fixture
 def python_steps(monkeypatch):
     """The ops that ran by their reference."""

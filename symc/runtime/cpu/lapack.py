@@ -9,7 +9,7 @@ documentation of a routine asks for and as ``BLOCK`` lets it use; a call allocat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -41,8 +41,9 @@ Argument = At | str | Size | float
 class Emitter:
     """Writes the code of one value. ``shapes``: of the operands, then of the results."""
 
-    def __init__(self, lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[int]):
-        self.lowering, self.code, self.value = lowering, lowering.code, v
+    def __init__(self, lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[int],
+                 unread: Collection[int] = ()):
+        self.lowering, self.code, self.value, self.unread = lowering, lowering.code, v, unread
         self.reads, self.writes = [At(s) for s in reads], [At(s) for s in writes]
         results = v.types
         types: list[TensorType] = [*[o.type for o in v.operands], *results]  # type: ignore[list-item]
@@ -137,12 +138,13 @@ class Emitter:
 
 
 def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[int],
-          reference: Callable[[], None]) -> bool:
-    """The code of a value, if there is a recipe for it. ``reference``: emits the reference implementation."""
+          reference: Callable[[], None], unread: Collection[int] = ()) -> bool:
+    """The code of a value, if there is a recipe for it. ``reference``: emits the reference implementation. ``unread``:
+    results that nothing reads, which need not be made."""
     recipe = RECIPES.get(v.op.name)
     if recipe is None or not RECORDS[v.operands[0].dtype].blas:
         return False
-    e, end = Emitter(lowering, v, reads, writes), Label()
+    e, end = Emitter(lowering, v, reads, writes, unread), Label()
     sizes = dict.fromkeys(n for shape in e.shapes for n in shape)
     if any(less(library().most, n) == 1 for n in sizes) or 0 in sizes:
         return False
@@ -300,12 +302,14 @@ def _qr(e: Emitter) -> None:
     a, tau, upper = e.memory(maximum(wide, k) * m), e.memory(k), e.memory(wide * k)
     work = e.work(BLOCK * maximum(wide, k))
 
-    def factor(source: At, q: At, r: At) -> None:
+    def factor(source: At, q: At, r: At, alone: bool = False) -> None:
         e.transpose(a, source, m, k)
         e.lapack("geqrf", m, k, a, m, tau, *work)
         e.code.emit(Op.CLEAR, e.slot(upper), wide * k * e.dtype.itemsize)
         e.quietly("lacpy", "U", k, k, a, m, upper, wide)
         e.transpose(r, upper, k, wide)
+        if alone:
+            return
         e.lapack("ungqr" if e.complex else "orgqr", m, wide, k, a, m, tau, *work)
         e.transpose(q, a, wide, m)
 
@@ -319,7 +323,7 @@ def _qr(e: Emitter) -> None:
         e.quietly("gemm", "N", "C", n - m, m, m, 1.0, others, n, q, m, 0.0, to, n)
 
     with e.each(product(batch), e.matrices(0), e.matrices(1), e.matrices(2)) as matrix:
-        e.lowering.choose(m, n, partial(factor_first, *matrix), partial(factor, *matrix))
+        e.lowering.choose(m, n, partial(factor_first, *matrix), partial(factor, *matrix, 0 in e.unread))
 
 
 RECIPES: dict[str, Callable[[Emitter], None]] = {

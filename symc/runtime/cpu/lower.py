@@ -50,8 +50,16 @@ class PlanLowering(Lowering):
         if not (products.lower(self, step, reads, writes) or concat.lower(self, v, reads, writes)
                 or sorts.lower(self, v, reads, writes, failed) or places.lower(self, v, reads, writes, failed)
                 or fourier.lower(self, v, reads, writes, failed) or sparse.lower(self, v, reads, writes, failed)
-                or lapack.lower(self, v, reads, writes, failed)):
+                or lapack.lower(self, v, reads, writes, failed, _unread(plan, step))):
             self.reference(plan, v, reads, writes)
+
+
+def _unread(plan: Plan, step: Step) -> list[int]:
+    """The results of a step that no other reads."""
+    if len(step.writes) < 2:
+        return []
+    read = {name for s in plan.steps if s is not step for name in s.reads}.union(plan.results)
+    return [k for k, name in enumerate(step.writes) if name not in read]
 
 
 @dataclass(frozen=True)
