@@ -216,7 +216,7 @@ class DataParallel:
         return out
 
     def _now(self) -> list[int]:
-        return [s.cell.version for s in self._states.values()]
+        return [s.cell.counted() for s in self._states.values()]
 
     def _spread(self) -> None:
         """States become those of rank 0."""

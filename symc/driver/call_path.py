@@ -75,6 +75,7 @@ class CallPath:
         self._entry: Any = None
         self._learning = new_lock()
         distinct = len(set(self._cells)) == len(self._cells)
+        self.repeat: Callable[[list[Any]], list[Any] | None] | None = None  # serves calls that repeat the last one
         self._learns = self._frames is not None and signature.simple and distinct and not signature.donated
 
     def call(self, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -87,7 +88,9 @@ class CallPath:
             arrays = self._signature.arrays(args, kwargs)
             given = labelled_in(args, kwargs)
             fill = filler(self._fill, self._built.labels, given) if given else self._fill
-            if self._cells:
+            if self.repeat is not None and out is None and (found := self.repeat(arrays)) is not None:
+                filled = fill(found)
+            elif self._cells:
                 filled = self._call_with_state(arrays, out, fill)
             elif out is not None:
                 filled = self._call_into(arrays, out)

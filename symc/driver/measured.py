@@ -234,6 +234,7 @@ class MeasuredFunction(SeveralFunctions):
                     cell.settle()
                 for cell in self._locked:  # between the functions no state changes
                     held.enter_context(cell.lock)
+                    cell.disclaim()
                 arrays = self.extended(self._given.arrays(args, kwargs))
                 if out is None:  # native code takes no keyword
                     return self.main(*arrays)

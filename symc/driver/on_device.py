@@ -16,8 +16,10 @@ from symc.driver.call_path import CallPath
 from symc.driver.signature import Signature
 from symc.errors import DeviceError, DTypeError, InputError, ShapeError, SymcError
 from symc.ir.types import DTYPE_NAMES, concrete_shape
+from symc.runtime.cpu.commit import some_run, some_wait
 from symc.runtime.cuda.arrays import DeviceArray, borrowed, device_array, is_on_device, overlap
 from symc.runtime.cuda.devices import context
+from symc.runtime.cuda.repeat import Repeat
 from symc.tensors.pytree import match
 from symc.tensors.state import Cell
 
@@ -43,8 +45,12 @@ class DeviceSignature(Signature):
 
     def arrays(self, args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
         if not kwargs and self.simple and not self.donated and len(args) == self.count:
+            host = self.transfers != "forbid"
             for a, d in zip(args, self._dtypes):
-                if type(a) is not DeviceArray or a.dtype != d or a.context is not self.where:
+                if type(a) is DeviceArray:
+                    if a.dtype != d or a.context is not self.where:
+                        break
+                elif not (host and type(a) is np.ndarray and a.dtype is d and a.flags.carray):
                     break
             else:
                 return list(args)
@@ -92,11 +98,17 @@ class DeviceCallPath(CallPath):
         if target.transfers == "auto":
             fill = self._fill
             self._fill = lambda results: fill([r.numpy() for r in results])
+        if self.prologue is None and len(set(self._cells)) == len(self._cells):
+            self.repeat = Repeat(self._where, self._updated)
 
     def _run(self, arrays: Sequence[Any], out: Any = None, cells: Sequence[Cell] = ()) -> list[Any]:
-        if self.prologue is not None or not self._cells:
-            return super()._run(arrays, out, cells)
-        return self.run(arrays, self._signature.sizes(arrays), out, cells, self._addresses)  # type: ignore[call-arg]
+        results = super()._run(arrays, out, cells)
+        replayed = self.program.replayed  # type: ignore[attr-defined]
+        if self.repeat is not None and replayed is not None and not (
+                self._calls_out or some_wait(self._cells) or some_run(self._cells)):
+            n = self._signature.count
+            self.repeat.begin(replayed, arrays[:n], arrays[n:], self._cells)
+        return results
 
     def _states(self) -> list[Any]:
         """The arrays of all states, which from now on are on this device."""

@@ -38,7 +38,7 @@ class Prologue:
 
     def arrays(self, arrays: Sequence[Any], sizes: Any) -> list[Any]:
         """The arrays of hidden states in a call with these arrays."""
-        versions = tuple([c.version for c in self.cells])
+        versions = tuple([c.counted() for c in self.cells])
         if versions != self.versions:
             self.versions = None
             made = self._program.made(arrays, sizes)

@@ -232,6 +232,8 @@ def _enqueue(pushed: PushedCall, given: Sequence[PushedCall]) -> None:
         if _started < min(processors(), len(_pending)):
             _started += 1
             _thread.start_new_thread(_serve, (_ready,))
+    for cell in pushed._cells:
+        cell.disclaim()
 
 
 def _serve(ready: queue.SimpleQueue[PushedCall]) -> None:

@@ -37,8 +37,8 @@ _cells: weakref.WeakSet[Cell] = weakref.WeakSet()
 class Cell:
     """The storage of a shared variable. ``lock`` is held by whoever reads or replaces ``array``."""
 
-    __slots__ = ("__weakref__", "array", "borrowed", "dims", "leaf", "loc", "lock", "name", "pending", "running",
-                 "serial", "type", "updated", "version", "watched")  # fmt: skip
+    __slots__ = ("__weakref__", "array", "borrowed", "claims", "dims", "leaf", "loc", "lock", "name", "pending",
+                 "running", "serial", "type", "updated", "version", "watched")  # fmt: skip
 
     def __init__(self, array: np.ndarray, type_: TensorType, name: str, loc: Loc | None = None,
                  dims: Labels | None = None):
@@ -48,6 +48,7 @@ class Cell:
         self.pending: Any = None  # the last call that was pushed and uses it (``driver/push.py``)
         self.mark(False, None)
         self.leaf: weakref.ref[Value] | None = None
+        self.claims: tuple[weakref.ref, ...] = ()  # of calls that do not look whether it is where the last one left it
         self.version = 0  # counts changes of the array
         self.updated = False  # there is a function that updates it
         self.serial = next(_serials)  # functions take the locks of several cells in this order
@@ -58,6 +59,25 @@ class Cell:
         the call itself calls (an op in Python) changes it. Native code leaves a state that is ``watched`` to Python."""
         self.borrowed, self.running = borrowed, running
         self.watched = borrowed or running is not None or self.pending is not None
+
+    def claim(self, call: Any) -> None:
+        """Have a call told (``end``) before the state is used or changed by others than calls that leave it in place.
+        """
+        known = weakref.ref(call)
+        self.claims = (*[c for c in self.claims if c() is not None and c != known], known)
+
+    def counted(self) -> int:
+        """The version, with all calls so far."""
+        if self.claims:
+            self.disclaim()
+        return self.version
+
+    def disclaim(self) -> None:
+        """End all claims. Its lock is held, or nobody could miss what comes of it."""
+        claims, self.claims = self.claims, ()
+        for known in claims:
+            if (call := known()) is not None:
+                call.end()
 
     def settle(self) -> None:
         """Wait for the calls that were pushed and use the state; before its lock is taken, which they need."""
@@ -99,6 +119,7 @@ class Cell:
         array = own(value, self.type, self.name, borrow)
         self.settle()
         with self.lock:
+            self.disclaim()
             self.check_free("set_value")
             self.version += 1  # first: what was made of the old array is not to be taken for the new one's
             self.array = array
@@ -167,6 +188,7 @@ class SharedVariable(Tensor):
         they use in their first call; those compiled for the CPU refuse a state that is elsewhere."""
         self.cell.settle()
         with self.cell.lock:
+            self.cell.disclaim()
             self.cell.check_free("to_device")
             if isinstance(self.cell.array, np.ndarray):
                 if device != "cpu":

@@ -139,6 +139,8 @@ def host_cost(states: int) -> tuple[int, list[str]]:
         if frame.f_code.co_filename == fake_cupy.__file__:
             asked.append(frame.f_code.co_name)
             return None
+        if "emulator" in frame.f_code.co_filename:  # it stands for CuPy's memory
+            return None
         lines += event == "line"
         return traced
 
@@ -157,6 +159,6 @@ def test_states_cost_the_host_nothing(cupy):
     host_cost(4)  # what happens once in a process is not counted
     few, asked = host_cost(4)
     many, again = host_cost(78)
-    assert abs(many - few) < 20 and many < 600, f"{few} and {many} lines of Python: none runs for each state"
+    assert many == few and many < 200, f"{few} and {many} lines of Python: none runs for each state"
     assert asked == again and [a for a in asked if a in ("graphLaunch", "memcpyAsync", "launchKernel")] == [
         "memcpyAsync", "graphLaunch", "memcpyAsync", "memcpyAsync"], "a batch, the graph, two results that are kept"

@@ -64,6 +64,8 @@ def watch(cells: Sequence[Any]) -> None:
 
 def mark(marked: list[Any], cells: Sequence[Any], name: str) -> None:
     """Note on states whose locks are held which call uses them, until they are given back."""
+    for cell in cells:
+        cell.disclaim()
     marked += cells
     any(chain(map(setattr, marked, repeat("running"), repeat(name)),
               map(setattr, marked, repeat("watched"), repeat(True))))
@@ -76,6 +78,8 @@ def snapshot(cells: Sequence[Any]) -> list[Any]:
     taking, giving = holding([c.lock for c in sorted(cells, key=lambda c: c.serial)], [])
     try:
         any(taking)
+        for c in cells:
+            c.disclaim()
         return [c.get(False) for c in cells]
     finally:
         any(giving)

@@ -27,7 +27,16 @@ from symc.errors import InputError, InternalError, missing_package
 from symc.ir.record import dataclass
 from symc.runtime.cuda import cublas, cusolver, nccl, nvrtc
 from symc.runtime.cuda.cubin import Cubin
-from symc.runtime.cuda.device import Counters, Factorization, Product, Properties, Resources, Signature, Span
+from symc.runtime.cuda.device import (
+    Copied,
+    Counters,
+    Factorization,
+    Product,
+    Properties,
+    Resources,
+    Signature,
+    Span,
+)
 
 #: Versions of CuPy that have what is used.
 OLDEST = 14
@@ -205,8 +214,8 @@ class CupyDevice:
     def upload(self, target: int, source: np.ndarray, stream: Any) -> None:
         self._check_host(source)
         with self._here:
-            self._runtime.memcpyAsync(target, source.ctypes.data, source.nbytes, self._runtime.memcpyHostToDevice,
-                                      stream.handle)
+            self._runtime.memcpyAsync(target, source.__array_interface__["data"][0], source.nbytes,
+                                      self._runtime.memcpyHostToDevice, stream.handle)
         self._count("h2d_bytes", source.nbytes)
 
     def download(self, target: np.ndarray, source: int, stream: Any) -> None:
@@ -365,10 +374,16 @@ class CupyDevice:
         counted = tuple((name, n) for name, n in vars(done).items() if n)
         return CupyGraph(graph, self._nodes, counted, tuple(dict.fromkeys(kernels)))
 
-    def run_graph(self, graph: Any, stream: Any) -> None:
+    def run_graph(self, graph: Any, stream: Any, before: Sequence[Copied] = (), after: Sequence[Copied] = ()) -> None:
+        runtime, counters = self._runtime, self.counters
         with self._here:
-            self._runtime.graphLaunch(graph.graph.graphExec, stream.handle)
-        counters = self.counters
+            for to, source, nbytes in before:
+                runtime.memcpyAsync(to, source, nbytes, runtime.memcpyDeviceToDevice, stream.handle)
+                counters.d2d_bytes += nbytes
+            runtime.graphLaunch(graph.graph.graphExec, stream.handle)
+            for to, source, nbytes in after:
+                runtime.memcpyAsync(to, source, nbytes, runtime.memcpyDeviceToDevice, stream.handle)
+                counters.d2d_bytes += nbytes
         counters.graph_launches += 1
         for name, n in graph.done:
             setattr(counters, name, getattr(counters, name) + n)

@@ -16,6 +16,8 @@ from symc.ir.record import dataclass
 
 #: Memory starts at multiples of so many bytes.
 ALIGN = 256
+#: Arguments of a copy: target, source, bytes.
+Copied = tuple[int, int, int]
 #: A part of memory: where it starts, and how many bytes it has.
 Span = tuple[int, int]
 
@@ -255,8 +257,9 @@ class Device(Protocol):
     def end_capture(self, stream: Stream) -> Graph:
         """The graph of what was noted, ready to run."""
 
-    def run_graph(self, graph: Graph, stream: Stream) -> None:
-        """Run what was captured."""
+    def run_graph(self, graph: Graph, stream: Stream, before: Sequence[Copied] = (), after: Sequence[Copied] = ()
+                  ) -> None:
+        """Run what was captured, between copies inside the device."""
 
 
 class Communicator(Protocol):
@@ -281,5 +284,5 @@ def check_signature(kernel: str, declared: Sequence[int], found: Sequence[int]) 
     return f"{kernel} takes parameters of {list(found)} bytes, and was declared with {list(declared)}"
 
 
-__all__ = ["ALIGN", "Communicator", "Counters", "Device", "Event", "Factorization", "Graph", "Kernel", "Memory",
-           "Product", "Properties", "Resources", "Signature", "Span", "Stream", "check_signature"]
+__all__ = ["ALIGN", "Communicator", "Copied", "Counters", "Device", "Event", "Factorization", "Graph", "Kernel",
+           "Memory", "Product", "Properties", "Resources", "Signature", "Span", "Stream", "check_signature"]

@@ -6,6 +6,7 @@ addresses of its words, put together once. An address that changes from call to 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
@@ -37,21 +38,8 @@ _address = attrgetter("address")
 #: Arguments of the host of more bytes than the first and at most the second go by way of pinned memory, of which each
 #: has so many pieces: one is written while the device reads another.
 PAGEABLE, MOST_PINNED, PIECES = 1 << 16, 1 << 28, 2
-
-
-class Lent:
-    """Memory of a result. When nobody has the result any more, the frame uses it for the next one: calls that follow
-    one another find the same addresses, and so the graph that was captured with them."""
-
-    __slots__ = ("memory", "pool")
-
-    def __init__(self, memory: Memory, pool: list[Memory]):
-        self.memory, self.pool = memory, pool
-
-    def __del__(self) -> None:
-        pool = getattr(self, "pool", None)  # none if a signal came before there was one
-        if pool is not None and len(pool) < SPARE:
-            pool.append(self.memory)
+#: What ``getrefcount`` says of an object that one list has and nobody else.
+_ALONE = next(map(sys.getrefcount, [object()]))
 
 
 class Frame:
@@ -86,8 +74,7 @@ class Frame:
         self._spare: list[list[Memory]] = [[] for _ in lowered.fresh]
         self._pinned: dict[int, list[tuple[np.ndarray, Event]]] = {}
         self._graphs: dict[tuple[Any, ...], Graph] = {}
-        self._rest: tuple[int, ...] | None = None
-        self.states: tuple[int, ...] | None = None
+        self.rest: tuple[int, ...] | None = None  # where the states were in the last call
         self.replays = Replays(lowered)
         made = lowered.returned[len(lowered.returned) - len(lowered.updates) :]
         #: Of updates whose arrays are others than the states' were: the number, and what is returned.
@@ -95,25 +82,18 @@ class Frame:
 
     # -- a call
 
-    def call(self, used: Sequence[Any], states: tuple[int, ...] | None = None) -> None:
+    def call(self, used: Sequence[Any]) -> bool:
         """Give the device everything that a call does with these arrays: arguments, states, and those that it makes.
-        ``states``: addresses of the states, the same object while these stay where they are."""
+        True if it was a replay, with the states where they were in the call before."""
         given, inputs = self.lowered.given, self.lowered.inputs
-        if states is None or states is not self.states:
-            rest = tuple(map(_address, used[given:inputs]))
-            if rest != self._rest:
-                self._rest = rest
-            self.states = states if states == rest else None
+        rest = tuple(map(_address, used[given:inputs]))
+        stayed = rest == self.rest
+        if not stayed or self.rest is None:
+            self.rest = rest
         places = [*map(_address, used[:given]), *map(_address, used[inputs:])]
-        assert self._rest is not None
-        self.run(used, self.replays.turn(places, self._rest, lambda: [a.nbytes for a in used]))
-
-    def stayed(self, rest: Sequence[Any]) -> bool:
-        """True if these are states where they were in the last call."""
-        try:
-            return tuple(map(_address, rest)) == self._rest
-        except AttributeError:  # of the host
-            return False
+        turn = self.replays.turn(places, self.rest, lambda: [a.nbytes for a in used])
+        self.run(used, turn)
+        return stayed and turn is not None
 
     def run(self, used: Sequence[Any], turn: Turn | None) -> None:
         """The same, as it was decided (all ranks do the same)."""
@@ -128,12 +108,11 @@ class Frame:
             while len(self._graphs) >= GRAPHS:
                 del self._graphs[next(iter(self._graphs))]
             graph = self._graphs[turn.key] = self._capture()
-        for k in turn.into:
-            if used[k].address != self._staged[k].address:
-                device.copy(self._staged[k].address, used[k].address, used[k].nbytes, stream)
-        device.run_graph(graph, stream)
-        for k in turn.back:
-            device.copy(used[k].address, self._staged[k].address, used[k].nbytes, stream)
+        staged = self._staged
+        into = [(staged[k].address, used[k].address, used[k].nbytes) for k in turn.into
+                if used[k].address != staged[k].address]
+        back = [(used[k].address, staged[k].address, used[k].nbytes) for k in turn.back]
+        device.run_graph(graph, stream, into, back)
 
     def _place(self, addresses: Sequence[int]) -> None:
         for k, address in enumerate(addresses, self.lowered.first):
@@ -178,10 +157,17 @@ class Frame:
         device.record(read, stream)
         return memory
 
-    def fresh(self, k: int, nbytes: int) -> Lent:
-        """Memory for the array that a call makes as its ``k``-th."""
+    def fresh(self, k: int, nbytes: int) -> Memory:
+        """Memory for the array that a call makes as its ``k``-th: where one of the last results was that nobody has
+        any more. So calls that follow one another find the same addresses, and the graph that was captured with them.
+        """
         pool = self._spare[k]
-        return Lent(pool.pop() if pool else self.device.alloc(max(nbytes, 1)), pool)
+        held = [*map(sys.getrefcount, pool)]
+        if _ALONE in held:
+            return pool[held.index(_ALONE)]
+        made = self.device.alloc(max(nbytes, 1))
+        pool[:] = [*pool[1 - SPARE :], made]
+        return made
 
     # -- checks
 

@@ -120,6 +120,7 @@ class CudaProgram:
         self._constants: dict[int, tuple[np.ndarray, Memory]] = {}
         self._arena: Memory | None = None
         self._frames: dict[tuple, Frame] = {}
+        self.replayed: Frame | None = None  # what the last call was a replay on, whose states stayed
         self._load()
 
     # -- loading
@@ -209,28 +210,29 @@ class CudaProgram:
             lowered = self.lower(sizes)
             if self._arena is None or lowered.arena > self._arena.nbytes or len(self._frames) >= MOST_SIZES:
                 self._frames.clear()
-                self._arena = None  # the old one goes before the new one is made
+                self._arena = self.replayed = None  # the old one goes before the new one is made
                 self._arena = self.context.device.alloc(lowered.arena)
             found = self._frames[key] = Frame(lowered, self.context, self._arena, self.constant, self.rank)
         return found
 
     def run(self, arrays: Sequence[Any], sizes: Sizes, out: Sequence[DeviceArray | None] | None = None,
-            cells: Sequence[Any] = (), states: tuple[int, ...] | None = None) -> list[DeviceArray]:
+            cells: Sequence[Any] = ()) -> list[DeviceArray]:
         """Outputs as arrays of the device that may still be being computed, then new states, or these in ``cells``.
 
         ``arrays``: arrays of this device, or contiguous ones of the host, which are copied. States are on the device,
-        and written in place where the plan says so. ``out[k]``: where to write output k. ``states``: as in a frame's
-        call.
+        and written in place where the plan says so. ``out[k]``: where to write output k.
         """
         with self.context.lock:
             frame = self.frame(sizes)
-            used = self._used(frame, arrays, out, states)
-            frame.call(used, states)
+            used = self._used(frame, arrays, out)
+            self.replayed = frame if frame.call(used) and not (cells and frame.moved) else None
             if not cells:
                 return self.results(frame, used)
             if frame.moved:
-                replace_arrays([cells[j] for j, _, _ in frame.moved],
-                               [self._result(used[k], shape) for _, k, shape in frame.moved])
+                moved = [cells[j] for j, _, _ in frame.moved]
+                replace_arrays(moved, [self._result(used[k], shape) for _, k, shape in frame.moved])
+                for cell in moved:
+                    cell.disclaim()
             return self.results(frame, used, -len(cells))
 
     def prepare(self, arrays: Sequence[Any], sizes: Sizes) -> tuple[Frame, list[DeviceArray]]:
@@ -254,15 +256,10 @@ class CudaProgram:
         frame.laps, frame.run_with = laps, lambda arrays: frame.call(self._used(frame, arrays, None))
         return frame
 
-    def _used(self, frame: Frame, arrays: Sequence[Any], out: Sequence[DeviceArray | None] | None,
-              states: tuple[int, ...] | None = None) -> list[DeviceArray]:
+    def _used(self, frame: Frame, arrays: Sequence[Any], out: Sequence[DeviceArray | None] | None
+              ) -> list[DeviceArray]:
         """All arrays of a call: the given ones, on the device where vectors may start, and those that it makes."""
-        given = frame.lowered.given
-        rest = arrays[given:]
-        found = [self._placed(frame, k, a) for k, a in enumerate(arrays[:given])]
-        if rest:
-            stayed = states is not None and states is frame.states or frame.stayed(rest)
-            found += rest if stayed else [self._placed(frame, k, a) for k, a in enumerate(rest, given)]
+        found = [self._placed(frame, k, a) for k, a in enumerate(arrays)]
         for k, fresh in enumerate(frame.lowered.fresh):
             array = out[fresh.output] if out is not None and fresh.output is not None else None
             found.append(self._fresh(frame, k, fresh) if array is None else array)
@@ -272,8 +269,8 @@ class CudaProgram:
         return a if a.shape == shape else DeviceArray(self.context, a.address, shape, a.dtype, a.owner, a.check)
 
     def _fresh(self, frame: Frame, k: int, fresh: Fresh) -> DeviceArray:
-        lent = frame.fresh(k, fresh.dtype.itemsize * math.prod(fresh.shape))
-        return DeviceArray(self.context, lent.memory.address, fresh.shape, fresh.dtype, lent, frame.check)
+        memory = frame.fresh(k, fresh.dtype.itemsize * math.prod(fresh.shape))
+        return DeviceArray(self.context, memory.address, fresh.shape, fresh.dtype, memory, frame.check)
 
     def _placed(self, frame: Frame, k: int, array: Any) -> DeviceArray:
         """An array on the device, where vectors may start."""

@@ -62,18 +62,25 @@ class Replays:
             return None
         if rest is not self._rest:
             self._rest, self._number = rest, self._number_of(rest)
-        key = (self._number, *places)
-        if self._masked:
-            masked = [self._number, *places]
-            for k in self._masked:
-                masked[k] = None
-            key = tuple(masked)
+        key = self._key(places)
         found = self._turns.get(key)
         if found is None:
             self._miss(key, [*places[: self._given], *rest, *places[self._given :]], nbytes())
         else:
             self._misses = 0
         return found
+
+    def again(self, places: list[Any], rest: tuple[Any, ...] | None) -> Turn | None:
+        """As ``turn``, for a call that is made otherwise where there is none."""
+        return self._turns.get(self._key(places)) if rest is self._rest else None
+
+    def _key(self, places: list[Any]) -> tuple[Any, ...]:
+        if not self._masked:
+            return (self._number, *places)
+        masked = [self._number, *places]
+        for k in self._masked:
+            masked[k] = None
+        return tuple(masked)
 
     def _number_of(self, rest: tuple[Any, ...]) -> int:
         key = tuple(None if k in self._moving else p for k, p in enumerate(rest, self._given))

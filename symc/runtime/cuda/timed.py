@@ -39,8 +39,9 @@ class TimedFrame(Frame):
         """Log of the last run of ``times``."""
         return self.laps.events(self.words, CLOCK)
 
-    def call(self, used: Sequence[Any], states: tuple[int, ...] | None = None) -> None:
+    def call(self, used: Sequence[Any]) -> bool:
         self.run(used, None)
+        return False
 
     def _rare(self, op: int, at: int) -> int:
         if op != Op.LAP:

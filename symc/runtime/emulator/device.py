@@ -14,7 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from symc.runtime.cuda.device import Communicator, Counters, Factorization, Kernel, Product, Properties, Signature, Span
+from symc.runtime.cuda.device import (
+    Communicator,
+    Copied,
+    Counters,
+    Factorization,
+    Kernel,
+    Product,
+    Properties,
+    Signature,
+    Span,
+)
 from symc.runtime.emulator import kernels, native
 from symc.runtime.emulator.emulated_cublas import ProductCall
 from symc.runtime.emulator.emulated_cusolver import FactorizationCall
@@ -195,8 +205,12 @@ class EmulatedDevice:
     def end_capture(self, stream: Any) -> EmulatedGraph:
         return self.streams.end_capture(stream)
 
-    def run_graph(self, graph: Any, stream: Any) -> None:
+    def run_graph(self, graph: Any, stream: Any, before: Sequence[Copied] = (), after: Sequence[Copied] = ()) -> None:
+        for copy in before:
+            self.copy(*copy, stream)
         self.streams.run_graph(graph, stream)
+        for copy in after:
+            self.copy(*copy, stream)
 
     # -- what only an emulated device can tell
 
