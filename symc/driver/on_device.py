@@ -98,16 +98,17 @@ class DeviceCallPath(CallPath):
         if target.transfers == "auto":
             fill = self._fill
             self._fill = lambda results: fill([r.numpy() for r in results])
+        self._repeat: Repeat | None = None
         if self.prologue is None and len(set(self._cells)) == len(self._cells):
-            self.repeat = Repeat(self._where, self._updated)
+            self.repeat = self._repeat = Repeat(self._where, self._updated)
 
     def _run(self, arrays: Sequence[Any], out: Any = None, cells: Sequence[Cell] = ()) -> list[Any]:
         results = super()._run(arrays, out, cells)
         replayed = self.program.replayed  # type: ignore[attr-defined]
-        if self.repeat is not None and replayed is not None and not (
+        if self._repeat is not None and replayed is not None and not (
                 self._calls_out or some_wait(self._cells) or some_run(self._cells)):
             n = self._signature.count
-            self.repeat.begin(replayed, arrays[:n], arrays[n:], self._cells)
+            self._repeat.begin(replayed, arrays[:n], arrays[n:], self._cells)
         return results
 
     def _states(self) -> list[Any]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from symc.errors import DTypeError
-from symc.runtime.emulator import EmulationError, communicators, grouped
+from symc.runtime.emulator import EmulationError, communicators
 from tests.cuda.emulated import Bench, needs_compiler
 
 pytestmark = needs_compiler
@@ -26,15 +26,22 @@ def ranks(n: int, checked: bool = True):
     return list(zip(benches, communicators([b.device for b in benches]), strict=True))
 
 
+def each(both, work) -> None:
+    """Let each rank work in a thread of its own."""
+    threads = [threading.Thread(target=work, args=pair) for pair in both]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+
+
 @pytest.mark.parametrize("checked", [True, False])
 @pytest.mark.parametrize("kind, want", [("add", 3 * np.arange(6) + 30), ("maximum", np.arange(6) + 20),
                                         ("minimum", np.arange(6))])
 def test_all_reduce(checked, kind, want):
     both = ranks(3, checked)
     at = [(b.put(b.mine), b.room(24)) for b, _ in both]
-    with grouped():
-        for (b, c), (x, y) in zip(both, at, strict=True):
-            c.all_reduce(y, x, 6, F, kind, b.stream)
+    each(both, lambda b, c: c.all_reduce(*reversed(at[c.rank]), 6, F, kind, b.stream))
     for (b, c), (_, y) in zip(both, at, strict=True):
         assert (c.rank, c.size, b.device.counters.library_calls) == (b.device.index, 3, 1)
         np.testing.assert_array_equal(b.get(y, b.mine), want)
@@ -45,24 +52,9 @@ def test_many_rounds_in_place(checked):
     both = ranks(2, checked)
     at = [b.put(b.mine) for b, _ in both]
     for _ in range(4):
-        with grouped():
-            for (b, c), x in zip(both, at, strict=True):
-                c.all_reduce(x, x, 6, F, "add", b.stream)
+        each(both, lambda b, c: c.all_reduce(at[c.rank], at[c.rank], 6, F, "add", b.stream))
     for (b, _), x in zip(both, at, strict=True):
         np.testing.assert_array_equal(b.get(x, b.mine), 8 * (2 * np.arange(6) + 10))
-
-
-@pytest.mark.parametrize("checked", [True, False])
-def test_gather_and_broadcast(checked):
-    both = ranks(2, checked)
-    at = [(b.put(b.mine), b.room(48), b.room(24)) for b, _ in both]
-    with grouped():
-        for (b, c), (x, y, z) in zip(both, at, strict=True):
-            c.all_gather(y, x, 6, F, b.stream)
-            c.broadcast(z, x, 6, F, 1, b.stream)
-    for (b, _), (_, y, z) in zip(both, at, strict=True):
-        np.testing.assert_array_equal(b.get(y, np.empty(12, F)), [*range(6), *range(10, 16)])
-        np.testing.assert_array_equal(b.get(z, b.mine), range(10, 16))
 
 
 @pytest.mark.parametrize("checked", [True, False])
@@ -76,11 +68,7 @@ def test_a_thread_for_each_rank(checked):
             b.device.fill(x, 0, 4, b.stream)
         found[c.rank] = b.get(x, b.mine)
 
-    threads = [threading.Thread(target=work, args=pair) for pair in both]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    each(both, work)
     for k in range(4):
         np.testing.assert_array_equal(found[k], [0, *range(31, 36)])
 
@@ -94,9 +82,7 @@ def test_in_a_graph():
         c.all_reduce(x, x, 6, F, "add", b.stream)
         graphs.append(b.device.end_capture(b.stream))
     for _ in range(2):
-        with grouped():
-            for (b, _), graph in zip(both, graphs, strict=True):
-                b.device.run_graph(graph, b.stream)
+        each(both, lambda b, c: b.device.run_graph(graphs[c.rank], b.stream))
     np.testing.assert_array_equal(both[1][0].get(at[1], both[1][0].mine), 2 * (2 * np.arange(6) + 10))
 
 
@@ -104,16 +90,16 @@ def test_ranks_ask_for_different_things():
     (a, c), (b, d) = ranks(2)
     x, y = a.put(a.mine), b.put(b.mine)
     words = r"rank 1 asks for all_reduce\(5 x float32, add\) where rank 0 asks for"
-    with pytest.raises(EmulationError, match=words), grouped():
-        c.all_reduce(x, x, 6, F, "add", a.stream)
+    c.all_reduce(x, x, 6, F, "add", a.stream)
+    with pytest.raises(EmulationError, match=words):
         d.all_reduce(y, y, 5, F, "add", b.stream)
 
 
-def test_one_thread_without_a_group():
+def test_one_thread_of_two_ranks():
     (a, c), (b, d) = ranks(2)
     x, y = a.put(a.mine), b.put(b.mine)
     c.all_reduce(x, x, 6, F, "add", a.stream)
-    with pytest.raises(EmulationError, match=r"inside grouped\(\)"):
+    with pytest.raises(EmulationError, match="each rank has a thread of its own"):
         d.all_reduce(y, y, 6, F, "add", b.stream)
 
 
@@ -130,9 +116,7 @@ def test_a_rank_does_not_come(monkeypatch, checked):
 def test_numbers_that_nobody_wrote():
     (a, c), (b, d) = ranks(2)
     x, y = a.put(a.mine), b.room(24)
-    with grouped():
-        c.all_reduce(x, x, 6, F, "add", a.stream)
-        d.all_reduce(y, y, 6, F, "add", b.stream)
+    each([(a, (c, x)), (b, (d, y))], lambda b, of: of[0].all_reduce(of[1], of[1], 6, F, "add", b.stream))
     with pytest.raises(EmulationError, match=r"UNWRITTEN: .* on rank 1"):
         a.device.synchronize(a.stream)
 
@@ -147,4 +131,4 @@ def test_what_is_refused():
     with pytest.raises(EmulationError, match="overlaps"):
         c.all_reduce(x, x + 4, 5, F, "add", a.stream)
     with pytest.raises(EmulationError, match="BOUNDS"):
-        c.broadcast(x, x, 7, F, 0, a.stream)
+        c.all_reduce(x, x, 7, F, "add", a.stream)

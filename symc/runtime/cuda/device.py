@@ -271,11 +271,6 @@ class Communicator(Protocol):
     def all_reduce(self, target: int, source: int, count: int, dtype: np.dtype, kind: str, stream: Stream) -> None:
         """``kind``: "add", "maximum", "minimum"; target may be source."""
 
-    def broadcast(self, target: int, source: int, count: int, dtype: np.dtype, root: int, stream: Stream) -> None: ...
-
-    def all_gather(self, target: int, source: int, count: int, dtype: np.dtype, stream: Stream) -> None:
-        """``count``: elements of one rank."""
-
 
 def check_signature(kernel: str, declared: Sequence[int], found: Sequence[int]) -> str | None:
     """Says what is wrong with the parameters of an entry, if anything."""

@@ -1,15 +1,14 @@
 """GPUs that work together, by NCCL, called through ctypes. One communicator a GPU; its calls are ordered on a stream.
 
-All ranks must make the same calls in the same order. Where one thread has several ranks, it makes the calls of all of
-them inside ``grouped``, or the first would wait for the others for ever.
+All ranks must make the same calls in the same order, each in a thread of its own: it may wait for the others.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -21,13 +20,6 @@ from symc.runtime.cuda.device import Stream
 #: Values of ncclDataType_t and ncclRedOp_t (nccl.h).
 DATA = {"b": 0, "B": 1, "?": 1, "i": 2, "I": 3, "l": 4, "q": 4, "L": 5, "Q": 5, "e": 6, "f": 7, "d": 8}
 KINDS = {"add": 0, "maximum": 2, "minimum": 3}
-ID_BYTES = 128
-
-
-class UniqueId(ctypes.Structure):
-    """Identifier that all ranks of one communicator know (ncclUniqueId): made by one, and told to the others."""
-
-    _fields_ = (("internal", ctypes.c_byte * ID_BYTES),)
 
 
 @functools.cache
@@ -36,12 +28,9 @@ def library(major: int | None = None) -> Any:
     functions, _ = libraries.load(libraries.NCCL, libraries.MAJORS if major is None else (major,))
     functions.ncclGetErrorString.restype = ctypes.c_char_p
     pointer, count, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
-    functions.ncclCommInitRank.argtypes = [pointer, number, UniqueId, number]
     functions.ncclCommInitAll.argtypes = [pointer, number, pointer]
     functions.ncclCommDestroy.argtypes = [pointer]
     functions.ncclAllReduce.argtypes = [pointer, pointer, count, number, number, pointer, pointer]
-    functions.ncclBroadcast.argtypes = [pointer, pointer, count, number, number, pointer, pointer]
-    functions.ncclAllGather.argtypes = [pointer, pointer, count, number, pointer, pointer]
     return functions
 
 
@@ -54,14 +43,8 @@ class NcclCommunicator:
     def all_reduce(self, target: int, source: int, count: int, dtype: np.dtype, kind: str, stream: Stream) -> None:
         if dtype.kind == "c" and kind != "add":
             raise DTypeError("the greatest and smallest of complex numbers are not defined")
-        data, each = _data(dtype, "be reduced")
+        data, each = _data(dtype)
         self._call("ncclAllReduce", source, target, count * each, data, KINDS[kind], self.handle, stream.handle)
-
-    def broadcast(self, target: int, source: int, count: int, dtype: np.dtype, root: int, stream: Stream) -> None:
-        self._call("ncclBroadcast", source, target, count * dtype.itemsize, DATA["B"], root, self.handle, stream.handle)
-
-    def all_gather(self, target: int, source: int, count: int, dtype: np.dtype, stream: Stream) -> None:
-        self._call("ncclAllGather", source, target, count * dtype.itemsize, DATA["B"], self.handle, stream.handle)
 
     def close(self) -> None:
         self._call("ncclCommDestroy", self.handle)
@@ -79,25 +62,16 @@ class DeviceRank:
         self.rank, self.size = communicator.rank, communicator.size
 
     def all_reduce(self, *arguments: Any) -> None:
-        self._call(self.communicator.all_reduce, arguments)
-
-    def broadcast(self, *arguments: Any) -> None:
-        self._call(self.communicator.broadcast, arguments)
-
-    def all_gather(self, *arguments: Any) -> None:
-        self._call(self.communicator.all_gather, arguments)
-
-    def _call(self, function: Callable[..., None], arguments: Sequence[Any]) -> None:
         with self._here:
-            function(*arguments)
+            self.communicator.all_reduce(*arguments)
         self._count("library_calls")
 
 
-def _data(dtype: np.dtype, what: str) -> tuple[int, int]:
+def _data(dtype: np.dtype) -> tuple[int, int]:
     """NCCL's name of a dtype, and the number of its numbers in one element: a complex number is two, added apart."""
     char = {"F": "f", "D": "d"}.get(dtype.char, dtype.char)
     if char not in DATA or char == "?":
-        raise DTypeError(f"NCCL has no numbers of dtype {dtype}, so they cannot {what}", help="cast them first")
+        raise DTypeError(f"NCCL has no numbers of dtype {dtype}, so they cannot be reduced", help="cast them first")
     return DATA[char], 2 if dtype.kind == "c" else 1
 
 
@@ -113,29 +87,3 @@ def communicators(devices: Sequence[int], major: int | None = None) -> list[Nccl
     numbers = (ctypes.c_int * len(devices))(*devices)
     check(functions, "ncclCommInitAll", functions.ncclCommInitAll(handles, len(devices), numbers))
     return [NcclCommunicator(functions, h or 0, k, len(devices)) for k, h in enumerate(handles)]
-
-
-def unique_id(major: int | None = None) -> bytes:
-    """Identifier that one rank makes and all are given to become ranks of one communicator, also in other processes."""
-    functions, found = library(major), UniqueId()
-    check(functions, "ncclGetUniqueId", functions.ncclGetUniqueId(ctypes.byref(found)))
-    return bytes(found)
-
-
-def communicator(rank: int, size: int, unique: bytes, major: int | None = None) -> NcclCommunicator:
-    """One rank, on the current device; it returns when all ranks have come."""
-    functions, handle = library(major), ctypes.c_void_p()
-    given = UniqueId.from_buffer_copy(unique)
-    check(functions, "ncclCommInitRank", functions.ncclCommInitRank(ctypes.byref(handle), size, given, rank))
-    return NcclCommunicator(functions, handle.value or 0, rank, size)
-
-
-@contextmanager
-def grouped(major: int | None = None) -> Iterator[None]:
-    """The calls made meanwhile belong together: none waits for another."""
-    functions = library(major)
-    check(functions, "ncclGroupStart", functions.ncclGroupStart())
-    try:
-        yield
-    finally:
-        check(functions, "ncclGroupEnd", functions.ncclGroupEnd())

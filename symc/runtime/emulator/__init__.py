@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from symc.runtime.emulator.device import BACKWARD, FORWARD, EmulatedDevice
 from symc.runtime.emulator.errors import EmulationError
-from symc.runtime.emulator.ranks import communicators, grouped
+from symc.runtime.emulator.ranks import communicators
 
-__all__ = ["BACKWARD", "FORWARD", "EmulatedDevice", "EmulationError", "communicators", "grouped"]
+__all__ = ["BACKWARD", "FORWARD", "EmulatedDevice", "EmulationError", "communicators"]

@@ -1,8 +1,8 @@
 """Emulated devices that work together: collective operations as NCCL has them (runtime/cuda/nccl.py), in one process.
 
 A collective operation is done when every rank has come to it: whoever waits for one rank runs what the others have to
-do before. Calls of all ranks must be the same in the same order; several ranks of one thread make theirs inside
-``grouped``. Sums are added in the order of ranks.
+do before. Calls of all ranks must be the same in the same order, made by a thread for each. Sums are added in the order
+of ranks.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +18,6 @@ import numpy as np
 from symc.errors import DTypeError
 from symc.ir.locks import new_lock
 from symc.ir.record import dataclass
-from symc.runtime.cuda.device import Span
 from symc.runtime.emulator import native
 from symc.runtime.emulator.errors import EmulationError
 from symc.runtime.emulator.streams import Pending, Work
@@ -27,7 +25,6 @@ from symc.runtime.emulator.streams import Pending, Work
 #: How long a rank waits for another one, in seconds.
 PATIENCE = 100.0
 _KINDS: dict[str, Callable[..., np.ndarray]] = {"add": np.add, "maximum": np.maximum, "minimum": np.minimum}
-_groups = threading.local()
 
 
 class Emulated(Protocol):
@@ -39,16 +36,14 @@ class Emulated(Protocol):
 
 @dataclass(frozen=True)
 class Call:
-    """Collective call that all ranks must ask for alike. ``root``: a rank, of a broadcast; ``kind``: of a reduction."""
+    """Reduction that all ranks must ask for alike."""
 
-    name: str
     count: int
     dtype: np.dtype
-    kind: str = ""
-    root: int = 0
+    kind: str
 
     def __str__(self) -> str:
-        return f"{self.name}({self.count} x {self.dtype}" + (f", {self.kind})" if self.kind else f", root {self.root})")
+        return f"all_reduce({self.count} x {self.dtype}, {self.kind})"
 
 
 class _Round:
@@ -67,7 +62,7 @@ class _Part:
         self.group, self.round, self.rank, self.call = group, round_, rank, call
         self.target, self.source = target, source
         self.pending: Pending | None = None
-        self.thread, self.grouped = threading.get_ident(), bool(getattr(_groups, "open", 0))
+        self.thread = threading.current_thread()
 
     def run(self) -> None:
         self.group.arrive(self)
@@ -96,10 +91,10 @@ class _Group:
                 if other.call != call:
                     raise EmulationError("ORDER", f"rank {rank} asks for {call} where rank {other.rank} asks for "
                                                   f"{other.call}")
-                if other.thread == made.thread and not (other.grouped and made.grouped):
+                if other.thread == made.thread:
                     raise EmulationError("ORDER", f"one thread asks for {call} of ranks {other.rank} and {rank} one "
                                                   "after the other: the first may wait for the second for ever",
-                                         help="make the calls of all ranks of a thread inside grouped()")
+                                         help="each rank has a thread of its own")
             round_.parts[rank] = made
             if len(round_.parts) == len(self.devices):
                 del self.rounds[number]
@@ -139,31 +134,14 @@ class EmulatedCommunicator:
             raise DTypeError(f"numbers of dtype {dtype} cannot be reduced by {kind!r}")
         if kind not in _KINDS:
             raise EmulationError("LAUNCH", f"{kind!r} is no reduction; there are {', '.join(_KINDS)}")
-        n = count * dtype.itemsize
-        self._ask(Call("all_reduce", count, dtype, kind), target, source, n, n, stream)
-
-    def broadcast(self, target: int, source: int, count: int, dtype: np.dtype, root: int, stream: Any) -> None:
-        n = count * dtype.itemsize
-        self._ask(Call("broadcast", count, dtype, root=root), target, source, n, n if self.rank == root else 0, stream)
-
-    def all_gather(self, target: int, source: int, count: int, dtype: np.dtype, stream: Any) -> None:
-        n = count * dtype.itemsize
-        if source != target + self.rank * n and source < target + self.size * n and target < source + n:
-            raise EmulationError("LAUNCH", "the source of a gather overlaps its target, and is not this rank's part")
-        self._ask(Call("all_gather", count, dtype), target, source, self.size * n, n, stream)
-
-    def _ask(self, call: Call, target: int, source: int, written: int, read: int, stream: Any) -> None:
-        reads: tuple[Span, ...] = ((source, read),) if read else ()
-        for start, nbytes in (*reads, (target, written)):
-            self.device.heap.require(start, nbytes, str(call))
-        if source != target and call.name != "all_gather" and target < source + read and source < target + written:
+        n, call = count * dtype.itemsize, Call(count, dtype, kind)
+        for start in (source, target):
+            self.device.heap.require(start, n, str(call))
+        if source != target and target < source + n and source < target + n:
             raise EmulationError("LAUNCH", f"the source of {call} overlaps its target, and is not the same")
-        work = Work(str(call), lambda: None, reads, ((target, written),), ("library_calls", 1),
-                    functools.partial(self._group.part, self.rank, call, target, source))
-        if getattr(_groups, "open", 0) and stream.capture is None and not self.device.streams.lazy:
-            _groups.calls.append((self.device, stream, work))
-        else:
-            self.device.streams.submit(stream, work)
+        part = functools.partial(self._group.part, self.rank, call, target, source)
+        work = Work(str(call), lambda: None, ((source, n),), ((target, n),), ("library_calls", 1), part)
+        self.device.streams.submit(stream, work)
 
 
 def communicators(devices: Sequence[Emulated]) -> list[EmulatedCommunicator]:
@@ -172,46 +150,15 @@ def communicators(devices: Sequence[Emulated]) -> list[EmulatedCommunicator]:
     return [EmulatedCommunicator(group, rank) for rank in range(len(devices))]
 
 
-@contextmanager
-def grouped() -> Iterator[None]:
-    """The calls made meanwhile belong together: none waits for another."""
-    outer = getattr(_groups, "open", 0)
-    if not outer:
-        _groups.calls = []
-    _groups.open = outer + 1
-    try:
-        yield
-        if not outer:
-            _start_together(_groups.calls)
-    finally:
-        _groups.open = outer
-
-
-def _start_together(calls: list[tuple[Emulated, Any, Work]]) -> None:
-    """Give works to devices that do each at once: all are known before the first is done."""
-    parts = [work.part() if work.part is not None else None for _, _, work in calls]
-    for (device, stream, work), part in zip(calls, parts):
-        if part is not None:
-            device.streams.submit(stream, Work(work.name, part.run, work.reads, work.writes, work.count))
-
-
 def _perform(devices: Sequence[Emulated], parts: Sequence[_Part]) -> None:
     call = parts[0].call
     n = call.count * call.dtype.itemsize
-    sources = range(len(parts)) if call.name != "broadcast" else [call.root]
-    given = {}
-    for rank in sources:
-        devices[rank].heap.require_written(parts[rank].source, n, f"{call} on rank {rank}")
-        given[rank] = ctypes.string_at(parts[rank].source, n)
-    if call.name == "all_reduce":
-        result = _reduced([np.frombuffer(given[rank], call.dtype) for rank in sources], call.kind)
-    else:
-        result = b"".join(given.values())
+    given = []
     for rank, part in enumerate(parts):
-        ctypes.memmove(part.target, result, len(result))
-        devices[rank].heap.mark(part.target, len(result), native.WRITTEN)
-
-
-def _reduced(arrays: Sequence[np.ndarray], kind: str) -> bytes:
+        devices[rank].heap.require_written(part.source, n, f"{call} on rank {rank}")
+        given.append(np.frombuffer(ctypes.string_at(part.source, n), call.dtype))
     with np.errstate(all="ignore"):
-        return functools.reduce(_KINDS[kind], arrays).tobytes()
+        result = functools.reduce(_KINDS[call.kind], given).tobytes()
+    for rank, part in enumerate(parts):
+        ctypes.memmove(part.target, result, n)
+        devices[rank].heap.mark(part.target, n, native.WRITTEN)
