@@ -1,11 +1,13 @@
-"""Object files are loaded by llvmlite and run: what they may contain and call, and that the text of every native module
-is what LLVM takes."""
+"""Machine code is loaded and run, as an image and as an object file by LLVM: what it may contain and call, and that the
+text of every native module is what LLVM takes."""
 
 from __future__ import annotations
 
 import ctypes
 import inspect
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,17 +17,43 @@ import pytest
 
 import symc as sc
 from symc.runtime.cache import machine_code, object_cache
-from symc.runtime.compilers.llvm import llvm, load
-from symc.runtime.compilers.llvm_compile import module_code
+from symc.runtime.compilers import image
+from symc.runtime.compilers.image import Image
+from symc.runtime.compilers.llvm import llvm, load, lock, target_machine
+from symc.runtime.compilers.llvm_compile import _parsed, module_code
 from symc.runtime.cpu.native import blas_ir, entry_ir, executor_ir, few_rows_ir, lapack_ir, native_ir, pool  # noqa: F401
 from symc.runtime.cpu.scipy_functions import special, symbol
 
 
-def called(text: str, *args: float, name: str = "entry", **imports: int) -> float:
-    """What a function of a module of LLVM's text gives."""
-    entry = module_code(text, 2)
-    address = load(entry.code, entry.exports, imports)[name]
-    return ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_double] * len(args))(address)(*args)
+def object_file(text: str, level: int = 2) -> bytes:
+    with lock:
+        machine = target_machine(level)
+        return machine.emit_object(_parsed(text, llvm().create_context(), machine))
+
+
+def by_llvm(text: str, level: int = 2, **imports: int) -> dict[str, int]:
+    """The addresses of the functions of a module of LLVM's text."""
+    return load(object_file(text, level), module_code(text, level).exports, imports)
+
+
+def by_image(text: str, level: int = 2, **imports: int) -> dict[str, int]:
+    entry = module_code(text, level)
+    assert isinstance(entry.code, Image)
+    return image.load(entry.code, imports)
+
+
+Loads = Callable[..., dict[str, int]]
+HAS_IMAGES = image.linked(object_file("define void @entry() { ret void }"), ["entry"]) is not None
+
+
+@pytest.fixture(params=[by_llvm, *[by_image] * HAS_IMAGES])
+def loads(request: pytest.FixtureRequest) -> Loads:
+    return request.param  # type: ignore[no-any-return]
+
+
+def called(found: dict[str, int], *args: float) -> float:
+    """What the entry gives."""
+    return ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_double] * len(args))(found["entry"])(*args)
 
 
 TEXT = """
@@ -63,45 +91,67 @@ def test_native_modules_are_valid(name: str) -> None:
 
 
 @pytest.mark.parametrize("level", range(4))
-def test_constants_calls_and_functions_of_its_own(level: int) -> None:
-    entry = module_code(TEXT, level)
-    assert entry.exports == ("entry", "other")
-    found = load(entry.code, entry.exports, {})
-    first, second = (ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(found[name]) for name in entry.exports)
+def test_constants_calls_and_functions_of_its_own(loads: Loads, level: int) -> None:
+    found = loads(TEXT, level)
+    assert list(found) == ["entry", "other"]
+    first, second = (ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(found[name]) for name in found)
     assert first(1.0) == np.cos(1.0) / 3 + 0.5 and second(2.0) == np.cos(2.0)
 
 
-def test_modules_may_have_functions_of_the_same_name() -> None:
+def test_modules_may_have_functions_of_the_same_name(loads: Loads) -> None:
     text = "define double @entry() {{ ret double {0}.0 }}"
-    entries = [module_code(text.format(k), 2) for k in range(3)]
-    found = [load(e.code, e.exports, {})["entry"] for e in entries]
-    assert [ctypes.CFUNCTYPE(ctypes.c_double)(address)() for address in found] == [0.0, 1.0, 2.0]
+    found = [loads(text.format(k)) for k in range(3)]
+    assert [*map(called, found)] == [0.0, 1.0, 2.0]
 
 
-def test_the_address_of_a_function_may_be_taken() -> None:
-    assert called("""
+def test_the_address_of_a_function_may_be_taken(loads: Loads) -> None:
+    assert called(loads("""
 declare double @sin(double)
 define double @entry(double %x) { %p = alloca ptr
   store volatile ptr @sin, ptr %p
   %f = load volatile ptr, ptr %p
   %y = call double %f(double %x)
   ret double %y }
-""", 1.0) == np.sin(1.0)
+"""), 1.0) == np.sin(1.0)
 
 
-def test_data_that_is_written_is_kept() -> None:
-    entry = module_code("""
-@state = global double 1.0
-define double @entry() { %x = load double, ptr @state
-  %y = fadd double %x, 1.0
-  store double %y, ptr @state
+def test_data_may_hold_addresses(loads: Loads) -> None:
+    """Of its own functions and numbers, of what is between the first and the last, and of those of a library."""
+    assert called(loads("""
+declare double @sin(double)
+define internal double @third(double %x) { %y = fdiv double %x, 3.0
   ret double %y }
-""", 2)
-    function = ctypes.CFUNCTYPE(ctypes.c_double)(load(entry.code, entry.exports, {})["entry"])
-    assert [function() for _ in range(3)] == [2.0, 3.0, 4.0]
+@numbers = internal global [3 x double] [double 1.0, double 10.0, double 100.0]
+@table = global [3 x ptr] [ptr @sin, ptr @third, ptr getelementptr (double, ptr @numbers, i64 2)]
+define double @entry(double %x) {
+  %f = load volatile ptr, ptr @table
+  %g = load volatile ptr, ptr getelementptr (ptr, ptr @table, i64 1)
+  %p = load volatile ptr, ptr getelementptr (ptr, ptr @table, i64 2)
+  %n = load volatile double, ptr %p
+  %a = call double %f(double %x)
+  %b = call double %g(double %a)
+  %c = fmul double %b, %n
+  ret double %c }
+"""), 1.0) == np.sin(1.0) / 3 * 100
 
 
-def test_functions_of_scipy_are_called_by_address() -> None:
+def test_data_that_is_written_is_kept(loads: Loads) -> None:
+    found = loads("""
+@state = global double 1.0
+@other = internal global double 0.0
+define double @entry() { %x = load volatile double, ptr @state
+  %o = load volatile double, ptr @other
+  %y = fadd double %x, 1.0
+  %p = fadd double %o, 1.0
+  store volatile double %y, ptr @state
+  store volatile double %p, ptr @other
+  %s = fmul double %y, %p
+  ret double %s }
+""")
+    assert [called(found) for _ in range(3)] == [2.0, 6.0, 12.0]
+
+
+def test_functions_of_scipy_are_called_by_address(loads: Loads) -> None:
     name = "d00_erfcx"
     text = f"""
 declare double @{symbol(name)}(double, i32)
@@ -110,32 +160,55 @@ define double @entry(double %x) {{ %y = call double @{symbol(name)}(double %x, i
 """
     from scipy.special import erfcx
 
-    assert called(text, 1.5, **{symbol(name): special(name)}) == erfcx(1.5)
+    assert called(loads(text, **{symbol(name): special(name)}), 1.5) == erfcx(1.5)
 
 
-def test_a_function_that_is_nowhere_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
-    text = "declare void @symc_nowhere()\ndefine void @entry() { call void @symc_nowhere()\n ret void }"
-    entry = module_code(text, 2)
-    with pytest.raises(RuntimeError):
-        load(entry.code, entry.exports, {})
-    assert "symc_nowhere" in capfd.readouterr().err  # LLVM says which
+def test_a_function_that_is_nowhere_is_an_error(loads: Loads, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises((RuntimeError, LookupError)) as e:
+        loads("declare void @symc_nowhere()\ndefine void @entry() { call void @symc_nowhere()\n ret void }")
+    assert "symc_nowhere" in f"{e.value} {capfd.readouterr().err}"  # LLVM says which
 
 
 def test_what_is_no_object_file_is_an_error() -> None:
-    code = module_code("define void @entry() { ret void }", 2).code
+    code = object_file("define void @entry() { ret void }")
     for other in (b"", b"no object file", code[: len(code) // 2]):
         with pytest.raises(RuntimeError):
             load(other, ["entry"], {})
 
 
+@pytest.mark.parametrize("text", [
+    "@x = thread_local global double 1.0\ndefine ptr @entry() { ret ptr @x }",
+    "@x = common global double 0.0\ndefine ptr @entry() { ret ptr @x }",
+    "@x = external global [8 x i8]\n@p = global ptr getelementptr (i8, ptr @x, i64 4)\n"
+    "define ptr @entry() { ret ptr @p }",
+], ids=["data of threads", "data of several files", "a place in another library"])
+def test_what_only_llvm_links_is_left_to_it(text: str) -> None:
+    assert isinstance(module_code(text, 2).code, bytes)
+    for other in (b"", b"\x7fELF", b"\xfe\xed\xfa\xcf" * 8):  # no object file, or one of another system
+        assert image.linked(other, ["entry"]) is None
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel of Linux")
-def test_memory_is_never_writable_and_executable() -> None:
-    entry = module_code(TEXT, 2)
-    address = load(entry.code, entry.exports, {})["entry"]
+def test_memory_is_never_writable_and_executable(loads: Loads) -> None:
+    address = loads(TEXT)["entry"]
     with open("/proc/self/maps", encoding="ascii") as maps:
         (mode,) = [line.split()[1] for line in maps
                    if int(line.split("-")[0], 16) <= address < int(line.split()[0].split("-")[1], 16)]
     assert mode.startswith("r-x")
+
+
+def test_code_that_was_compiled_before_needs_no_compiler(tmp_path: Path) -> None:
+    """A function that is saved is loaded and run without llvmlite, and without what writes its texts."""
+    x = sc.vector("x")
+    sc.compile(sc.exp(x).sum() + sc.max(x), [x]).save(path := tmp_path / "f.symc")
+    program = f"""
+import sys, numpy as np, symc as sc
+print(sc.load({str(path)!r})(np.zeros(3)), *[m for m in ("llvmlite", "numba", "scipy", "symc.opt") if m in sys.modules])
+"""
+    env = {**os.environ, object_cache.FOLDER: str(tmp_path / "cache")}
+    said = [subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True).stdout
+            for _ in range(2)]
+    assert said[1] == "3.0\n" or not HAS_IMAGES
 
 
 def test_a_module_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

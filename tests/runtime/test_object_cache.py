@@ -11,6 +11,7 @@ import pytest
 
 from symc.runtime.cache import object_cache
 from symc.runtime.cache.object_cache import Entry, read, write
+from symc.runtime.compilers.image import Image
 
 NAME = object_cache.key(["a kernel", "a processor"])
 ENTRY = Entry(b"machine code\n\0\xff", ("symc_kernel", "symc_other"), ("__pyx_fuse_1psi",))
@@ -36,10 +37,16 @@ def files(folder):
     return sorted(p.name for p in folder.iterdir())
 
 
-def test_what_is_written_is_read(place):
+@pytest.mark.parametrize("entry", [
+    ENTRY,
+    Entry(Image(b"code\n\0", {"symc_kernel": 4, "symc_other": 0}, [("exp", 8), ("exp", 24)], [16], 4096),
+          ENTRY.exports, ENTRY.scipy),
+    Entry(Image(b"", {"symc_kernel": 4}, [], [], 0), ("symc_kernel",)),
+])
+def test_what_is_written_is_read(place, entry):
     assert read(NAME) is None
-    write(NAME, ENTRY)
-    assert read(NAME) == ENTRY
+    write(NAME, entry)
+    assert read(NAME) == entry
     assert files(place) == [f"{NAME}.o"]  # and nothing half-written
     assert place.stat().st_mode & 0o777 == 0o700
 

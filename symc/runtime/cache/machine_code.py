@@ -1,6 +1,7 @@
 """The machine code of kernels and native functions: read from disk, or made by ``llvm_compile`` and kept there.
 
-Both are object files, which llvmlite loads. A process that finds all of its code on disk compiles nothing.
+Both are images, or object files where llvmlite has to link them. A process that finds all of its code on disk compiles
+nothing, and imports no compiler.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from symc.codegen.kernel.user_functions import c_addresses
 from symc.ir.phases import phase
 from symc.runtime.cache import object_cache, version
 from symc.runtime.cache.object_cache import Entry
-from symc.runtime.compilers import llvm
+from symc.runtime.compilers import image, llvm
+from symc.runtime.compilers.image import Image
 from symc.runtime.cpu import scipy_functions
 
 if TYPE_CHECKING:
@@ -66,7 +68,10 @@ def _kernel(name: str, entry: Entry, calls: Mapping[str, int] | None = None) -> 
 def _loaded(entry: Entry, calls: Mapping[str, int] | None = None) -> dict[str, int]:
     """The addresses of its functions. ``calls``: of functions that it calls, beside SciPy's and the C library's."""
     special = {scipy_functions.symbol(export): scipy_functions.special(export) for export in entry.scipy}
-    return llvm.load(entry.code, entry.exports, {**special, **(calls or {})})
+    imports = {**special, **(calls or {})}
+    if isinstance(entry.code, Image):
+        return image.load(entry.code, imports)
+    return llvm.load(entry.code, entry.exports, imports)
 
 
 @phase("native module", lambda name, *_: name)

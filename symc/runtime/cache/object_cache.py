@@ -13,15 +13,16 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
 from symc.ir.record import dataclass
 from symc.runtime.cache.regular_file import open_quickly
+from symc.runtime.compilers.image import Image
 from symc.settings import config, variable
 
 FOLDER, OFF = variable("cache_dir"), "off"
-MAGIC = b"symc object 3\n"
+MAGIC = b"symc object 4\n"
 SUFFIX = ".o"
 #: The most bytes that are kept; what was not used for longest goes first.
 LIMIT = 256 * 2**20
@@ -30,9 +31,9 @@ _DIGEST = 32
 
 @dataclass(frozen=True)
 class Entry:
-    """An object file, the functions in it that others call, and the functions of SciPy that it calls."""
+    """An object file or the image of one, the functions in it that others call, and those of SciPy that it calls."""
 
-    code: bytes
+    code: bytes | Image
     exports: tuple[str, ...] = ()
     scipy: tuple[str, ...] = ()
 
@@ -59,14 +60,24 @@ def read(name: str) -> Entry | None:
     if data is None:
         return None
     head, _, code = data.partition(b"\n")
-    exports, scipy = (tuple(names.split()) for names in head.decode().split("\0"))
-    return Entry(code, exports, scipy)
+    exports, scipy, *image = (tuple(words.split()) for words in head.decode().split("\0"))
+    return Entry(_image(code, exports, *image) if image else code, exports, scipy)
+
+
+def _image(code: bytes, exports: Sequence[str], places: Sequence[str], names: Sequence[str], slots: Sequence[str],
+           own: Sequence[str], fixed: Sequence[str]) -> Image:
+    return Image(code, dict(zip(exports, map(int, places), strict=True)),
+                 [*zip(names, map(int, slots), strict=True)], [*map(int, own)], int(fixed[0]))
 
 
 def write(name: str, entry: Entry) -> None:
     """Keep machine code; do nothing where that is not possible."""
-    head = "\0".join([" ".join(entry.exports), " ".join(entry.scipy)])
-    write_data(name, head.encode() + b"\n" + entry.code)
+    head: list[Iterable[object]] = [entry.exports, entry.scipy]
+    code = entry.code
+    if isinstance(code, Image):
+        head += [code.places.values(), [n for n, _ in code.slots], [at for _, at in code.slots], code.own, [code.fixed]]
+        code = code.code
+    write_data(name, "\0".join(" ".join(map(str, words)) for words in head).encode() + b"\n" + code)
 
 
 def read_data(name: str) -> bytes | None:

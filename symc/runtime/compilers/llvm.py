@@ -1,6 +1,6 @@
 """LLVM as ``llvmlite.binding`` gives it: this processor, for which code is made, and the linker that loads it.
 
-Importing llvmlite takes 35 ms, so it is left to the moment when there is machine code to be made or loaded.
+Importing llvmlite takes 35 ms, so it is left to the moment when there is machine code to be made.
 """
 
 from __future__ import annotations

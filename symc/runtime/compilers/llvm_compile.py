@@ -16,6 +16,7 @@ from symc.codegen.language.typed import Pointer, Scalar
 from symc.ir.dtypes import RECORDS
 from symc.ir.phases import phase
 from symc.runtime.cache.object_cache import Entry
+from symc.runtime.compilers.image import linked
 from symc.runtime.compilers.llvm import llvm, lock, scheduling, target_machine
 from symc.runtime.compilers.llvm_function import IN_ORDER, Module
 from symc.runtime.compilers.llvm_rarely import MARK, link_bodies
@@ -37,7 +38,7 @@ def kernel_code(source: Source, symbol: str) -> Entry:
         module = optimized(text, machine)
         with scheduling(IN_ORDER not in text):
             code = machine.emit_object(module)
-    return Entry(code, (symbol,), scipy_functions.called_in(text))
+    return entry_of(code, (symbol,), scipy_functions.called_in(text))
 
 
 @phase("LLVM: code")
@@ -48,7 +49,13 @@ def module_code(text: str, level: int) -> Entry:
         machine = target_machine(level)
         module = optimized(text, machine) if level == 3 else _parsed(text, llvm().create_context(), machine)
         exports = [f.name for f in module.functions if not f.is_declaration and f.linkage is llvm().Linkage.external]
-        return Entry(machine.emit_object(module), tuple(exports))
+        code = machine.emit_object(module)
+    return entry_of(code, tuple(exports))
+
+
+def entry_of(code: bytes, exports: tuple[str, ...], scipy: tuple[str, ...] = ()) -> Entry:
+    """The entry of an object file, linked if that can be done once and for all."""
+    return Entry(linked(code, exports) or code, exports, scipy)
 
 
 @phase("LLVM: text")

@@ -80,15 +80,15 @@ def _name() -> str:
 
 
 def _read() -> Limits | None:
-    entry = object_cache.read(_name())
-    if entry is None:
+    data = object_cache.read_data(_name())
+    if data is None:
         return None
-    found = json.loads(entry.code)
+    found = json.loads(data)
     return Limits(tuple((size, rate) for size, rate in found["copy"]), found["float32"], found["float64"])
 
 
 def _keep(limits: Limits) -> None:
-    object_cache.write(_name(), object_cache.Entry(json.dumps(asdict(limits)).encode()))
+    object_cache.write_data(_name(), json.dumps(asdict(limits)).encode())
 
 
 def measure() -> Limits:
