@@ -75,13 +75,14 @@ _PRODUCT = """
   }}
 }}
 
-/* Four rows of a times {WIDE} columns of b, which lie in tile. */
-#define STEP_{l}(r) for (int q = 0; q < {WIDE}; q++) sums[r][q] += row[r][p * ak] * tile[p][q]
+/* Four rows of a times {WIDE} columns of b, whose rows are so far apart. */
+#define STEP_{l}(r) {NAME}_AS_LOOP for (int q = 0; q < {WIDE}; q++) sums[r][q] += row[r][p * ak] * columns[p * apart + q]
 
 /* c = alpha * a * b, or that more if add, with rows of n numbers in c, m of them. ta, tb: a, b are transposed in
    memory. */
 {CLONES}static void product_{l}(bool add, bool ta, bool tb, int64_t m, int64_t n, int64_t k, {T} alpha,
                       const {T} *restrict a, const {T} *restrict b, {T} *restrict c) {{
+  const bool few = {few}; /* rows of a, so that b is read where it lies, by no BLAS */
 {BLAS}
   if (!add) clear(c, m * n * (int64_t)sizeof(*c));
   if (m < 1 || n < 1 || k < 1) return;
@@ -94,13 +95,15 @@ _PRODUCT = """
     return;
   }}
   const int64_t ai = ta ? 1 : k, ak = ta ? m : 1, bk = tb ? 1 : n, bj = tb ? k : 1;
-  {T} tile[128][{WIDE}], sums[4][{WIDE}];
+  {T} tile[128 * {WIDE}], sums[4][{WIDE}];
   for (int64_t first = 0; first < k; first += 128) {{
     const int64_t depth = size_least(128, k - first);
     for (int64_t j = 0; j < n; j += {WIDE}) {{
       const int64_t wide = size_least({WIDE}, n - j);
-      for (int64_t p = 0; p < depth; p++) {{
-        for (int64_t q = 0; q < {WIDE}; q++) tile[p][q] = q < wide ? b[(first + p) * bk + (j + q) * bj] : 0;
+      const {T} *const columns = few ? b + first * n + j : tile;
+      const int64_t apart = few ? n : {WIDE};
+      for (int64_t p = 0; !few && p < depth; p++) {{
+        for (int64_t q = 0; q < {WIDE}; q++) tile[p * {WIDE} + q] = q < wide ? b[(first + p) * bk + (j + q) * bj] : 0;
       }}
       for (int64_t i = 0; i < m; i += 4) {{
         const int64_t tall = size_least(4, m - i);
@@ -124,7 +127,7 @@ _PRODUCT = """
 }}
 """
 _BY_CBLAS = """#ifdef {NAME}_USE_CBLAS
-  if ((double)m * (double)n * (double)k > {NAME}_BLAS_ABOVE && alpha != 0 && m < INT32_MAX && n < INT32_MAX &&
+  if (!few && (double)m * (double)n * (double)k > {NAME}_BLAS_ABOVE && alpha != 0 && m < INT32_MAX && n < INT32_MAX &&
       k < INT32_MAX) {{
     const {T} one = add;
     cblas_{l}gemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k,
@@ -132,7 +135,7 @@ _BY_CBLAS = """#ifdef {NAME}_USE_CBLAS
     return;
   }}
 #elif defined({NAME}_BLAS_AT_RUN_TIME)
-  if (blas.{l} && (double)m * (double)n * (double)k > {NAME}_BLAS_ABOVE && alpha != 0) {{
+  if (!few && blas.{l} && (double)m * (double)n * (double)k > {NAME}_BLAS_ABOVE && alpha != 0) {{
     const {T} one = add;
     blas.{l}(101, ta ? 112 : 111, tb ? 112 : 111, m, n, k, {a}alpha, a, ta ? m : k, b, tb ? k : n, {a}one, c, n);
     return;
@@ -236,11 +239,61 @@ _LU_SOLVE = """
 }}
 """
 
+_QR = """
+/* a = q r for m rows of n numbers, by reflections as LAPACK's; q has as many columns as r has rows: wide. work: one row
+   more than a. */
+{CLONES}static void qr_{l}(int64_t m, int64_t n, int64_t wide, const {T} *a, {T} *q, {T} *r, {T} *work) {{
+  const int64_t steps = size_least(m, n);
+  {T} *const w = work, *const factors = work + m * n;
+  copy(w, a, m * n * (int64_t)sizeof(*a));
+  for (int64_t k = 0; k < steps; k++) {{
+    const {T} first = w[k * n + k];
+    {R} most = 0, sum = 0;
+    for (int64_t i = k + 1; i < m; i++) {{
+      const {R} size = {size}(w[i * n + k]);
+      most = size <= most ? most : size;
+    }}
+    for (int64_t i = k + 1; most != 0 && i < m; i++) {{
+      const {R} part = {size}(w[i * n + k]) / most;
+      sum += part * part;
+    }}
+    factors[k] = 0;
+    if (most == 0 && first == {real}(first)) continue;
+    const {R} length = hypot{f}({size}(first), most * sqrt{f}(sum)), to = signbit({real}(first)) ? length : -length;
+    factors[k] = (to - first) / to;
+    w[k * n + k] = to;
+    for (int64_t i = k + 1; i < m; i++) w[i * n + k] = w[i * n + k] / (first - to);
+    for (int64_t j = k + 1; j < n; j++) {{
+      {T} found = w[k * n + j];
+      for (int64_t i = k + 1; i < m; i++) found += {conj}(w[i * n + k]) * w[i * n + j];
+      found *= {conj}(factors[k]);
+      w[k * n + j] -= found;
+      for (int64_t i = k + 1; i < m; i++) w[i * n + j] -= w[i * n + k] * found;
+    }}
+  }}
+  for (int64_t i = 0; i < wide; i++) {{
+    for (int64_t j = 0; j < n; j++) r[i * n + j] = j < i ? 0 : w[i * n + j];
+  }}
+  for (int64_t i = 0; i < m; i++) {{
+    for (int64_t j = 0; j < wide; j++) q[i * wide + j] = i == j;
+  }}
+  for (int64_t k = steps - 1; k >= 0; k--) {{
+    for (int64_t j = k; j < wide; j++) {{
+      {T} found = q[k * wide + j];
+      for (int64_t i = k + 1; i < m; i++) found += {conj}(w[i * n + k]) * q[i * wide + j];
+      found *= factors[k];
+      q[k * wide + j] -= found;
+      for (int64_t i = k + 1; i < m; i++) q[i * wide + j] -= w[i * n + k] * found;
+    }}
+  }}
+}}
+"""
+
 #: Texts by what is called, and what must stand before.
 _TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "sizes": (SIZES + _BYTES, ()), "all_true": (_ALL, ()), "product": (_PRODUCT, ("cblas",)), "scale": (_SCALE, ()),
     "cblas": (_CBLAS, ()), "cholesky": (_CHOLESKY, ()), "triangular": (_TRIANGULAR, ()), "lu_factor": (_LU, ()),
-    "lu_solve": (_LU_SOLVE, ("triangular",)), **array_prelude.TEXTS}
+    "lu_solve": (_LU_SOLVE, ("triangular",)), "qr": (_QR, ()), **array_prelude.TEXTS}
 _WITHOUT_LETTER = ("sizes", "all_true", "cblas", "half_order", "transform")
 _TYPES = {"s": ("float", "float", "f"), "d": ("double", "double", ""), "c": ("float complex", "float", "f"),
           "z": ("double complex", "double", "")}
@@ -267,11 +320,13 @@ class Prelude:
     def _text(self, text: str, letter: str) -> str:
         own, pair = self.name.upper(), letter in ("c", "z")
         t, r, f = _TYPES.get(letter, _TYPES["d"])
+        wide, few = {"s": 16, "c": 8, "z": 4}.get(letter, 8), {"s": 32, "d": 16}.get(letter, 0)
         words = {
             "NAME": own, "name": self.name, "EXPORT": f"{own}_API ", "CLONES": f"{own}_CLONES ", "l": letter,
             "T": t, "R": r, "conj": f"conj{f}" if pair else "", "real": f"creal{f}" if pair else "", "sqrt": f"sqrt{f}",
             "abs": f"fabs{f}(creal{f}(x)) + fabs{f}(cimag{f}(x))" if pair else f"fabs{f}(x)", "a": "&" if pair else "",
-            "WIDE": {"s": 16, "c": 8, "z": 4}.get(letter, 8), "f": f, "half": f"0.5{f}",
+            "few": f"!ta && !tb && m > 1 && m <= {few} && n % {wide} == 0 && n * k <= {few} * 16384" if few else "false",
+            "WIDE": wide, "f": f, "half": f"0.5{f}",
             "size": f"{'c' * pair}{'abs' if pair else 'fabs'}{f}", "MAX": "FLT_MAX" if f else "DBL_MAX",
             "EPS": "FLT_EPSILON" if f else "DBL_EPSILON", "key": TYPES.get(letter, "uint16_t"),
             "before": {"f16": "half_order(a) < half_order(b)"}.get(

@@ -198,6 +198,13 @@ def _eigh(r: Routine) -> None:
                 _bool(r.value.attrs["lower"]), n, a, d, *(v or ["NULL"]), work)
 
 
+def _qr(r: Routine) -> None:
+    *batch, m, n = r.shapes[0]
+    work = r.out.workspace((m + 1) * n * r.dtypes[0].itemsize)
+    with r.each(product(batch), (0, 2), (1, 2), (2, 2)) as arrays:
+        r.run("qr", m, n, r.shapes[1][-1], *arrays, work)
+
+
 def _bool(x: bool) -> str:
     return "true" if x else "false"
 
@@ -205,7 +212,8 @@ def _bool(x: bool) -> str:
 RECIPES: dict[str, Callable[[Routine], None]] = {
     "concat": _concat, "assert": _assert, "cholesky": _cholesky, "solve_triangular": _solve_triangular,
     "lu_factor": _lu_factor, "lu_solve": _lu_solve, **dict.fromkeys(("sort", "argsort", "top_places"), _sort),
-    **dict.fromkeys(("fft", "rfft", "irfft"), _fourier), "eigh": _eigh, "eigvalsh": _eigh}
+    **dict.fromkeys(("fft", "rfft", "irfft"), _fourier), "eigh": _eigh, "eigvalsh": _eigh,
+    "qr": _qr}
 _ANY = ("concat", "assert", "sort", "argsort", "top_places")
 
 __all__ = ["Routine", "Value", "routine"]

@@ -48,6 +48,12 @@ _TOP = """/* {name}: {usage}. Written by symc; compile as C11: cc -std=c11 -O3 -
 #else
 #define {NAME}_CLONES
 #endif
+/* A short loop that is made vectors of, which GCC does not do once it has written its steps one after the other. */
+#if defined(__GNUC__) && __GNUC__ >= 8 && !defined(__clang__)
+#define {NAME}_AS_LOOP _Pragma("GCC unroll 1")
+#else
+#define {NAME}_AS_LOOP
+#endif
 
 """
 

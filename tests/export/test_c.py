@@ -248,10 +248,36 @@ def test_sorts_transforms_and_eigenvalues(tmp_path):
     assert "a nan or an infinity" in program([np.full((2, 2), np.nan + 0j)])[0]
 
 
+def test_orthogonal_factors(tmp_path):
+    """As LAPACK's, signs too: of tall, wide and empty matrices, of columns of zeros, of the largest and least numbers."""
+    m = sc.matrix("m", dtype="complex128")
+    q, r = sc.linalg.qr(m, mode="complete")
+    f = sc.compile([*sc.linalg.qr(m.real), q, r, q @ r], [m], name="factors")
+    program = built(f, tmp_path, ("-O1", "-fsanitize=undefined", "-fno-sanitize-recover"))
+    for rows, columns in ((0, 2), (2, 0), (1, 1), (2, 5), (7, 7), (40, 3)):
+        a = RNG.normal(size=(rows, columns)) + 1j * RNG.normal(size=(rows, columns))
+        for scale in (1, 0, 1e-200, 1e200):
+            check_call(f, program, [a * scale])
+        a[:, ::2] = 0
+        check_call(f, program, [a])
+
+
+def test_products_of_few_rows(tmp_path):
+    """Of which the matrix is read where it lies: up to 16 rows (32 of float32), of whole panels of columns."""
+    a, b, c, d = [sc.input(n, t, (s, u)) for n, t, s, u in zip(
+        "abcd", ["float64", "float64", "float32", "float32"], "mkmk", "knkn", strict=True)]
+    f = sc.compile([a @ b, 0.5 * (a @ b) + a[:, :1], c @ d], [a, b, c, d], name="few_rows")
+    program = built(f, tmp_path, ("-O1", "-fsanitize=undefined", "-fno-sanitize-recover"))
+    for m, k, n in ((1, 3, 16), (2, 1, 16), (3, 130, 32), (4, 16, 64), (5, 300, 16), (16, 5, 8), (17, 5, 8), (33, 4, 16),
+                    (4, 9, 7), (4, 0, 16), (0, 4, 16), (4, 4, 0)):
+        x, y = RNG.normal(size=(m, k)), RNG.normal(size=(k, n))
+        if m and k:
+            check_call(f, program, [x, y, x.astype("f4"), y.astype("f4")], 1e-4)
+
+
 def test_refusals_before_anything_is_written(tmp_path):
     x, m, p = sc.vector("x"), sc.matrix("m"), sc.vector("p")
-    for name, y in (("svd", sc.linalg.svd(m)), ("ellipk", sc.special.ellipk(x)), ("qr", sc.linalg.qr(m)),
-                    ("print", sc.debug.print(x)),
+    for name, y in (("svd", sc.linalg.svd(m)), ("ellipk", sc.special.ellipk(x)), ("print", sc.debug.print(x)),
                     ("ellipk", sc.scan(lambda c, a: (sc.special.ellipk(c), a), p, x)[0])):
         f = sc.compile(y, name="refused")
         for write in (f.export_c, f.export_library):
