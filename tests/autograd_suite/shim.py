@@ -6,7 +6,7 @@ import sys
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,13 @@ def loaded(name: str, sources: dict[str, str], checks: Checks) -> Iterator[types
 
 def _execute(name: str, sources: dict[str, str]) -> types.ModuleType:
     module = types.ModuleType(name)
-    exec(compile(sources[name], f"autograd/tests/{name}.py", "exec"), module.__dict__)
+    exec(_code(name, sources[name]), module.__dict__)
     return module
+
+
+@cache
+def _code(name: str, source: str) -> types.CodeType:
+    return compile(source, f"autograd/tests/{name}.py", "exec")
 
 
 def _autograd_modules(checks: Checks) -> dict[str, types.ModuleType]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from contextlib import suppress
 from functools import cache
 from itertools import product
 from zlib import crc32
@@ -10,11 +11,11 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from tests.autograd_suite.checks import Checks
+from tests.autograd_suite.checks import Checks, Enough
 from tests.autograd_suite.sdist import MODULES, SdistError, fetch_sources
 from tests.autograd_suite.shim import loaded
 
-SAMPLE = 8  # one test in this many also runs its first check on the default backend
+SAMPLE = 8  # one test in this many runs its first check on the default backend too
 
 sources = cache(fetch_sources)
 
@@ -63,4 +64,5 @@ def test_reference(test: str):
 
 @pytest.mark.parametrize("test", [t for t in TESTS if crc32(t.encode()) % SAMPLE == 0])
 def test_compiled(test: str):
-    run(test, modes=("default",))
+    with suppress(Enough):
+        run(test, modes=("default",))

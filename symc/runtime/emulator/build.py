@@ -25,7 +25,7 @@ _KERNEL = ("-nostdlib", "-fno-asynchronous-unwind-tables", "-fno-strict-aliasing
 #: g++ must leave accesses as wide as they are written (``-fno-tree-sra``), and name the line of each.
 _CHECKED = ("-O1", "-g1", "-fno-tree-sra", "-DSYMC_CHECKED", "--param", "tsan-instrument-func-entry-exit=0",
             "-fsanitize=thread,signed-integer-overflow,bounds,integer-divide-by-zero,shift")
-_FAST = ("-O2", "-fno-plt")
+_FAST = ("-O1", "-fno-plt")
 
 
 class CompileError(InternalError):
