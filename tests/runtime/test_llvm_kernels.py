@@ -12,7 +12,7 @@ import pytest
 from symc.codegen.cpu.render import Source
 from symc.codegen.language.syntax import Unsupported
 from symc.runtime.compilers import llvm, llvm_compile, llvm_function
-from symc.runtime.compilers.llvm_compile import kernel_ir
+from symc.runtime.compilers.llvm_compile import kernel_code, kernel_ir
 from symc.runtime.cpu.kernels import compile_kernel
 
 F8, F4, I8, I4, U8, B1 = (np.dtype(c) for c in ("f8", "f4", "i8", "i4", "u8", "u1"))
@@ -234,7 +234,18 @@ def test_the_order_of_the_text_is_for_one_kernel_alone(monkeypatch) -> None:
     machine = llvm.target_machine()
     module = llvm_compile.optimized(text, machine)
     usual = machine.emit_assembly(module)
-    with pytest.raises(KeyError), llvm.scheduling(False):
+    with pytest.raises(KeyError), llvm.without(llvm.SCHEDULING):
         assert machine.emit_assembly(module) != usual
         raise KeyError
     assert machine.emit_assembly(module) == usual
+
+
+def test_columns_of_unknown_stride_are_read_in_vectors(monkeypatch) -> None:
+    """By LLVM's habit a loop with a stride of one would be in vectors, and the other, which runs, would not."""
+    loops = "for i in range(n0):\n    for j in range(n0):\n        o0[i * n0 + j] = exp(a0[j * n0 + i])"
+    text = source(loops, (F8,), (F8,))
+    made, optimized = [], llvm_compile.optimized
+    monkeypatch.setattr(llvm_compile, "optimized", lambda *given: made.append(optimized(*given)) or made[-1])
+    kernel_code(text, "columns")
+    usual = str(optimized(kernel_ir(text), llvm.target_machine()))
+    assert "ident.check" in usual and "ident.check" not in str(made[0]) and "vector.body" in str(made[0])

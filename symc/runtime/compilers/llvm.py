@@ -73,17 +73,22 @@ def few_registers() -> bool:
     return features.get("avx2", False) and not features.get("avx512f", False)
 
 
+#: What LLVM does unless it is told not to: a loop is written twice, for a stride of one that it hopes for, and without
+#: vectors for others; instructions are put in another order.
+VERSIONING, SCHEDULING = "enable-mem-access-versioning", "enable-misched"
+
+
 @contextlib.contextmanager
-def scheduling(wanted: bool) -> Iterator[None]:
-    """Code made inside has its instructions in the order of the text, unless LLVM's scheduler is wanted, as it is by
-    default. An option of the whole process: what another library compiles meanwhile is the same, in another order."""
-    if not wanted:
-        llvm().set_option("symc", "-enable-misched=false")
+def without(*habits: str) -> Iterator[None]:
+    """Code made inside is made without these habits. They are options of the whole process: what another library
+    compiles meanwhile does the same, at another speed."""
+    for habit in habits:
+        llvm().set_option("symc", f"-{habit}=false")
     try:
         yield
     finally:
-        if not wanted:
-            llvm().set_option("symc", "-enable-misched=true")
+        for habit in habits:
+            llvm().set_option("symc", f"-{habit}=true")
 
 
 @functools.cache

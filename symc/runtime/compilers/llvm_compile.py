@@ -17,7 +17,7 @@ from symc.ir.dtypes import RECORDS
 from symc.ir.phases import phase
 from symc.runtime.cache.object_cache import Entry
 from symc.runtime.compilers.image import linked
-from symc.runtime.compilers.llvm import llvm, lock, scheduling, target_machine
+from symc.runtime.compilers.llvm import SCHEDULING, VERSIONING, llvm, lock, target_machine, without
 from symc.runtime.compilers.llvm_function import IN_ORDER, Module
 from symc.runtime.compilers.llvm_rarely import MARK, link_bodies
 from symc.runtime.compilers.uninterrupted import uninterrupted
@@ -35,9 +35,8 @@ def kernel_code(source: Source, symbol: str) -> Entry:
     text = kernel_ir(source).replace("@entry(", f"@{symbol}(")
     with lock:
         machine = target_machine()
-        module = optimized(text, machine)
-        with scheduling(IN_ORDER not in text):
-            code = machine.emit_object(module)
+        with without(VERSIONING, *[SCHEDULING] * (IN_ORDER in text)):
+            code = machine.emit_object(optimized(text, machine))
     return entry_of(code, (symbol,), scipy_functions.called_in(text))
 
 
