@@ -46,8 +46,10 @@ def pytest_collection_finish() -> None:
     check_unchanged("importing tests")
 
 
+@pytest.hookimpl(tryfirst=True)  # the loop of a worker is one of these too, and the first that is done is the last
 def pytest_runtestloop() -> None:
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
     gc.enable()
 
 

@@ -7,9 +7,9 @@ import symc as sc
 from symc.ir.op import all_ops
 from symc.runtime.cpu.commit import snapshot
 from symc.tensors.pytree import flatten
-from tests.export.interchange_programs import PROGRAMS, density, lstm
+from tests.export.interchange_programs import PROGRAMS
 from tests.export.test_onnx import OPS, close, compiled, samples
-from tests.export.xla import run, verify
+from tests.export.xla import run
 
 GOLDEN = """\
 module @f {
@@ -45,54 +45,37 @@ def test_the_text():
     assert "?" not in example().to_stablehlo(n=4) and "tensor<4x3xf32>" in example().to_stablehlo(n=4)
 
 
-def check(program, sizes_too):
+@pytest.mark.long
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_a_program_of_any_size_and_of_one(program):
     f, calls = program()
     text = f.to_stablehlo()
-    start = snapshot(f._cells)
-    start = [a.copy() for a in start]
-    for args in calls if sizes_too else calls[-1:]:
-        texts = [text]
-        if sizes_too:
-            texts.append(f.to_stablehlo(**f._signature.sizes([*map(np.asarray, args), *start])))
+    start = [a.copy() for a in snapshot(f._cells)]
+    for args in calls:
+        known = f.to_stablehlo(**f._signature.sizes([*map(np.asarray, args), *start]))
         want = flatten(f(*args))[0]
         new = dict(zip(f.shared, [s.get_value() for s in f.shared.values()], strict=True))
         for s, a in zip(f.shared.values(), start, strict=True):
             s.set_value(a)
-        for t in texts:
+        for t in (text, known):
             found = run(t, *args, *start)
             close(found[: len(want)], want, slack=10)
             assert len(found) in (len(want), len(want) + len(new))
 
 
-@pytest.mark.parametrize("program", [lstm, density], ids=lambda p: p.__name__)
-def test_a_program_of_any_size(program):
-    check(program, sizes_too=False)
+def has_form(op):
+    for operands, attrs in samples(op, 1):
+        try:
+            return bool(compiled(op, operands, attrs).to_stablehlo())
+        except sc.SymcError:
+            continue
+    return False
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_a_program_of_any_size_and_of_one(program):
-    check(program, sizes_too=True)
-
-
-@pytest.fixture(scope="module")
-def texts():
-    """The text of one sample of every third op, if it has a form."""
-    found = {}
-    for op in OPS[1::3]:
-        for operands, attrs in samples(op, 1):
-            try:
-                found[op.name] = compiled(op, operands, attrs).to_stablehlo()
-            except sc.ExportError as e:
-                assert "StableHLO has no form of" in e.what
-            except sc.SymcError:
-                continue
-    return found
-
-
-def test_most_ops_have_a_form_that_is_valid(texts):
-    assert len(texts) > 0.75 * len(OPS[1::3])
-    verify(texts.values())
+def test_most_ops_have_a_form():
+    some = OPS[1::3]
+    without = [op.name for op in some if not has_form(op)]
+    assert len(without) < 0.25 * len(some), without
 
 
 @pytest.mark.long
@@ -103,7 +86,11 @@ def test_an_op(op):
         operands = [np.where(abs(a) < 1e-300, 0, a).astype(a.dtype) if a.dtype.kind == "f" else a for a in operands]
         try:
             f = compiled(op, operands, attrs)
-            text, want = f.to_stablehlo(), f(*operands)
+            want = f(*operands)
+            text = f.to_stablehlo()
+        except sc.ExportError as e:
+            assert "StableHLO has no form of" in e.what
+            continue
         except sc.SymcError:
             continue
         close([abs(a) if a.dtype.kind == "f" else a for a in run(text, *operands)],

@@ -1,5 +1,6 @@
 """Packages that are not installed: what needs one says which, as an ImportError that is one of symc's."""
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -52,3 +53,8 @@ def test_what_needs_a_package_names_it(package):
     assert run.returncode == 0, run.stderr[-2000:]
     found = int(run.stdout.split()[-1])
     assert found > 0 or package == "numba"  # which only a user's own kernels need
+
+
+def test_garbage_is_collected_while_tests_run():
+    """And the tests themselves are not searched for it, in workers too."""
+    assert gc.isenabled() and gc.get_freeze_count() > 10_000
