@@ -27,8 +27,8 @@ class Enough(Exception):
 
 @dataclass
 class Checks:
-    """The operators for one test. ``modes`` gives the compile mode of the calls of ``check_grads``, in order, and a call
-    after them ends the test; without any, all run by the references."""
+    """The operators for one test. ``modes`` gives the compile mode of the calls of ``check_grads``, in order, and a
+    call after them ends the test; without any, all run by the references."""
 
     modes: Sequence[str] = ()
     calls: Any = field(default_factory=count)

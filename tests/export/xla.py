@@ -9,7 +9,6 @@ from jax._src.interpreters import mlir
 from jaxlib import _jax
 from jaxlib.mlir import ir
 
-
 #: The text is tested, not how XLA optimizes it, which takes a third of the time.
 PLAIN = _jax.CompileOptions()
 PLAIN.executable_build_options.debug_options.xla_backend_optimization_level = 0

@@ -16,7 +16,7 @@ POINTERS = {"it", "its", "they", "them", "their", "this", "that", "these", "thos
 FRAGMENTS = {"of", "by", "in", "on", "at", "to", "into", "so", "and", "or", "but", "not"}
 #: The docstring of a rule says why it is there, below its name and its equation.
 REASONS = {"rule", "rewrite"}
-#: A statement that is a string and begins with one of them. Only files that have one are parsed: all would take seconds.
+#: A statement that is a string and begins with one of them. Only files that have one are parsed: all take seconds.
 SUSPECT = re.compile(rf'(?:^|[:;])\s*[ru]?["\']+[\s\\,.:]*(?:{"|".join(QUESTIONS | POINTERS | FRAGMENTS)})\b',
                      re.IGNORECASE | re.MULTILINE)
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
