@@ -127,7 +127,7 @@ def relative_error(got: Sequence[Array], wanted: Sequence[Array]) -> float:
 
 
 def _distribution(module: str) -> str:
-    """What was installed to have the module."""
+    """Name of the distribution that a module is of."""
     top = module.partition(".")[0]
     return importlib.metadata.packages_distributions().get(top, [top])[0]
 

@@ -208,7 +208,7 @@ def _exp2_32(x):
 
 @both
 def log2(x):
-    """To base 2: the exponent, and the logarithm of the mantissa: whole for powers of two."""
+    """Logarithm to base 2: the exponent, and the logarithm of the mantissa: whole for powers of two."""
     k, f = mantissa(x)
     h, t = log_terms(f)
     y = f - (h - t)
