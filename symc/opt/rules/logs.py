@@ -45,39 +45,23 @@ def log_of_exp(x):
 @rewrite(
     "log",
     kinds="f",
-    needs=["mul"],
+    needs=["*"],
     weight=3,
     tags=["conditioned"],
-    equation="log(exp(x) * y) -> x + log(y)",
+    equation="log(exp(x) * y) -> x + log(y); log(exp(x) / y) -> x - log(y)",
     examples=lambda: [
         example(lambda x, y: log(exp(x) * y), leaves(2)),
+        example(lambda x, y: log(exp(x) / y), leaves(2)),
         example(lambda x, y: log(exp(x) * 3.0), leaves(2)),
         log(softmax(matrix(), axes=(1,)) * matrix()),
     ],
-    misses=lambda: [example(lambda x, y: log(x * y), leaves(2))],
+    misses=lambda: [example(lambda x, y: log(x * y), leaves(2)), example(lambda x, y: log(x / y), leaves(2))],
 )
 def log_of_product_with_exp(v: Value, context) -> Value | None:
-    """exp(x) overflows or vanishes where the log of the product is ordinary."""
-    return _log_of_product(v, context)
-
-
-@rewrite(
-    "log",
-    kinds="f",
-    needs=["div"],
-    weight=3,
-    tags=["conditioned"],
-    equation="log(exp(x) / y) -> x - log(y)",
-    examples=lambda: [example(lambda x, y: log(exp(x) / y), leaves(2))],
-    misses=lambda: [example(lambda x, y: log(x / y), leaves(2))],
-)
-def log_of_quotient_with_exp(v: Value, context) -> Value | None:
-    """exp(x) overflows or vanishes where the log of the quotient is ordinary: densities. (At y of -inf and -0.0 as in
-    ``log_of_reciprocal``.)"""
-    return _log_of_product(v, context)
-
-
-def _log_of_product(v: Value, context) -> Value | None:
+    """exp(x) overflows or vanishes where the log of the product, or quotient, is ordinary: densities. (At y of -inf and
+    -0.0 as in ``log_of_reciprocal``.)"""
+    if v.operands[0].op not in (mul, div):
+        return None
     sum_of: list[Term] = []
     rest: list[Term] = []
     for s, x in flatten(v.operands[0], "product"):
@@ -115,26 +99,6 @@ def log_of_exponential(v: Value, context) -> Value | None:
         e, inside = log_of(x.operands[0], context.facts)
         return logcumsumexp(e, **x.attrs) if e is not None and inside else None
     return found
-
-
-@rewrite(
-    "log",
-    kinds="f",
-    needs=["cumprod"],
-    tags=["conditioned"],
-    equation="log(cumprod(x)) -> cumsum(log(abs(x))), and nan where the product is negative",
-    examples=lambda: [log(cumprod(matrix(), axis=1, reverse=False))],
-)
-def log_of_cumprod(v: Value, context) -> Value | None:
-    """A product of many numbers overflows or vanishes."""
-    (p,) = v.operands
-    if p.op is not cumprod or exponent_of(p) is not None:
-        return None
-    (x,) = p.operands
-    if context.facts(x).nonnegative:
-        return cumsum(log(x), **p.attrs)
-    negative = lt(cumprod(sign(x), **p.attrs), 0)
-    return where(negative, splat(np.nan, v.type), cumsum(log(abs_(x)), **p.attrs))
 
 
 @rewrite(
@@ -178,21 +142,21 @@ def product_over_exp(v: Value) -> Value | None:
 @rewrite(
     "log",
     kinds="f",
-    needs=["prod"],
     tags=["conditioned"],
-    equation="log(prod(x)) -> sum(log(abs(x))), and nan where the product is negative",
-    examples=lambda: [log(prod(matrix(), axes=(1,)))],
+    equation="log(prod(x)) -> sum(log(abs(x))), and nan where the product is negative; so for cumprod",
+    examples=lambda: [log(prod(matrix(), axes=(1,))), log(cumprod(matrix(), axis=1, reverse=False))],
 )
 def log_of_prod(v: Value, context) -> Value | None:
     """A product of many numbers overflows or vanishes: a likelihood."""
     (p,) = v.operands
-    if p.op is not prod:
+    total = sum_ if p.op is prod else cumsum
+    if p.op not in (prod, cumprod) or p.op is cumprod and exponent_of(p) is not None:
         return None
-    (x,), axes = p.operands, p.attrs["axes"]
+    (x,) = p.operands
     if context.facts(x).nonnegative:
-        return sum_(log(x), axes=axes)
-    negative = lt(prod(sign(x), axes=axes), 0)
-    return where(negative, splat(np.nan, v.type), sum_(log(abs_(x)), axes=axes))
+        return total(log(x), **p.attrs)
+    negative = lt(p.op(sign(x), **p.attrs), 0)
+    return where(negative, splat(np.nan, v.type), total(log(abs_(x)), **p.attrs))
 
 
 # --- logs of powers ---------------------------------------------------------------------------------------------------
