@@ -16,8 +16,8 @@ from __future__ import annotations
 from functools import partial
 
 from symc.ir.function import Function
-from symc.ir.location import NOWHERE
 from symc.ir.traverse import rebuild
+from symc.ir.value import Value
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.regions import in_bodies
 from symc.opt.loops.edit import Edit
@@ -43,15 +43,11 @@ def _rewritten(provenance: Provenance, name: str, f: Function, down: bool = Fals
     if not any(getattr(v.op.facts, name) for v in f.values()):
         return f
     edit = Edit(f, provenance, name)
-    for v in edit.values:
-        same = rebuild(v, [edit.done[o] for o in v.operands])
+
+    def lowered(v: Value) -> Value | None:
         form = getattr(v.op.facts, name)
-        form = None if form and down and v.operands[0].ndim - 1 in v.attrs["axes"] else form
-        new = form(same) if form else None
-        if new is None:
-            edit.step(v)
-        else:
-            edit.done[v] = new
-            edit.note(new, edit.hints.get(v, NOWHERE))
-            edit.record(v, new)
-    return edit.finish()
+        if form is None or down and v.operands[0].ndim - 1 in v.attrs["axes"]:
+            return None
+        return form(rebuild(v, [edit.done[o] for o in v.operands]))
+
+    return edit.each(lowered)

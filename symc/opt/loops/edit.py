@@ -51,6 +51,18 @@ class Edit:
             self.step(v, visit)
         return self.finish()
 
+    def each(self, form: Callable[[Value], Value | None]) -> Function:
+        """The function with what ``form`` gives for values in their places, with their lines; None: it stays."""
+        for v in self.values:
+            new = form(v)
+            if new is None:
+                self.step(v)
+            else:
+                self.done[v] = new
+                self.note(new, self.hints.get(v, NOWHERE))
+                self.record(v, new)
+        return self.finish()
+
     def step(self, v: Value, visit: Visit | None = None) -> None:
         """Fill ``done`` for one value."""
         if v.op.name == "get" and v.operands[0] in self.replaced:

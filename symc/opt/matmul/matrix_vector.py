@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from symc.ir.function import Function
-from symc.ir.location import NOWHERE
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast
@@ -52,14 +51,7 @@ def _rewritten(provenance: Provenance, f: Function) -> Function:
     if not chosen:
         return f
     edit = Edit(f, provenance, "fuse_matvec")
-    for v in edit.values:
-        if v in chosen:
-            new = edit.done[v] = _as_sum(chosen[v], edit)
-            edit.note(new, edit.hints.get(v, NOWHERE))
-            edit.record(v, new)
-        else:
-            edit.step(v)
-    return edit.finish()
+    return edit.each(lambda v: _as_sum(chosen[v], edit) if v in chosen else None)
 
 
 def _as_sum(p: Product, edit: Edit) -> Value:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from symc.ir.dtypes import computed, is_narrow
 from symc.ir.function import Function
-from symc.ir.location import NOWHERE
 from symc.ir.ops.cast import cast
 from symc.ir.ops.linalg import dot
 from symc.ir.traverse import rebuild
@@ -25,15 +24,7 @@ def _rewritten(provenance: Provenance, f: Function) -> Function:
     if not any(v.op is cast and is_narrow(v.dtype) and v.operands[0].op is dot for v in f.values()):
         return f
     edit = Edit(f, provenance, "native_products")
-    for v in edit.values:
-        new = _native(rebuild(v, [edit.done[o] for o in v.operands]))
-        if new is None:
-            edit.step(v)
-        else:
-            edit.done[v] = new
-            edit.note(new, edit.hints.get(v, NOWHERE))
-            edit.record(v, new)
-    return edit.finish()
+    return edit.each(lambda v: _native(rebuild(v, [edit.done[o] for o in v.operands])))
 
 
 def _native(v: Value) -> Value | None:

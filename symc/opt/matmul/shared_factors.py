@@ -10,7 +10,6 @@ from collections.abc import Collection
 from functools import partial
 
 from symc.ir.function import Function
-from symc.ir.location import NOWHERE
 from symc.ir.op import lookup
 from symc.ir.ops.factor import lu_factor
 from symc.ir.ops.leaf import get
@@ -35,15 +34,7 @@ def _share(provenance: Provenance, f: Function) -> Function:
     if not found:
         return f
     edit = Edit(f, provenance, "share_factors")
-    for v in edit.values:
-        if v in found:
-            (new,) = replace([found[v]], edit.done)
-            edit.done[v] = new
-            edit.note(new, edit.hints.get(v, NOWHERE))
-            edit.record(v, new)
-        else:
-            edit.step(v)
-    return edit.finish()
+    return edit.each(lambda v: replace([found[v]], edit.done)[0] if v in found else None)
 
 
 def _shared(v: Value, there: Collection[Value]) -> Value | None:
