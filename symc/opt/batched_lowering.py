@@ -13,29 +13,26 @@ matrix, so that nothing must be waited for.
 
 from __future__ import annotations
 
-from functools import partial
-
 from symc.ir.function import Function
 from symc.ir.traverse import rebuild
 from symc.ir.value import Value
 from symc.opt.engine.provenance import Provenance
-from symc.opt.engine.regions import in_bodies
 from symc.opt.loops.edit import Edit
 
 
 def lower_batched(provenance: Provenance, f: Function) -> Function:
-    """``f`` with such products and sums, in the bodies of its loops and branches too."""
-    return in_bodies(partial(_rewritten, provenance, "lower_batched"), f)
+    """``f`` with such products and sums."""
+    return _rewritten(provenance, "lower_batched", f)
 
 
 def lower_argmax(provenance: Provenance, f: Function) -> Function:
     """``f`` with places of extremes found where their values are: two folds that vectorize, where one does not."""
-    return in_bodies(partial(_rewritten, provenance, "lower_argmax"), f)
+    return _rewritten(provenance, "lower_argmax", f)
 
 
 def lower_argmax_down(provenance: Provenance, f: Function) -> Function:
     """As ``lower_argmax``, for places along other axes than the last."""
-    return in_bodies(partial(_rewritten, provenance, "lower_argmax", down=True), f)
+    return _rewritten(provenance, "lower_argmax", f, down=True)
 
 
 def _rewritten(provenance: Provenance, name: str, f: Function, down: bool = False) -> Function:

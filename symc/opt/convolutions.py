@@ -12,7 +12,6 @@ at, and if there is anything else than numbers, computed directly.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from symc.ir.dim import Size, ceildiv, estimate, maximum, minimum, names, product
 from symc.ir.function import Function
@@ -31,7 +30,6 @@ from symc.ir.traverse import postorder, rebuild
 from symc.ir.types import complex_dtype
 from symc.ir.value import Region, Value, param
 from symc.opt.engine.provenance import Provenance
-from symc.opt.engine.regions import in_bodies
 from symc.opt.loops.edit import Edit
 
 #: Picoseconds that a product of float64 takes (in `conv_filter`, whose sums are long), an element of a window besides,
@@ -47,11 +45,7 @@ Way = tuple[Size, Callable[[Value], Value]]
 
 
 def convolutions(provenance: Provenance, f: Function) -> Function:
-    """``f`` with long convolutions by transforms, in the bodies of loops and branches too."""
-    return in_bodies(partial(_convolutions, provenance), f)
-
-
-def _convolutions(provenance: Provenance, f: Function) -> Function:
+    """``f`` with long convolutions by transforms."""
     found = {v: ways for v in f.values() if _is_convolution(v) and (ways := _ways(v)) is not None}
     if not found:
         return f

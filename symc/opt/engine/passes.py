@@ -251,7 +251,8 @@ def _run(
         fired += len(provenance.firings)
     elif p.records is not None:
         fired = -len(provenance.firings)
-        new = p.records(provenance, f)
+        change = partial(p.records, provenance)
+        new = in_bodies(change, f) if p.bodies else change(f)
         fired += len(provenance.firings)
     else:
         new = _run_function(p, f, before)

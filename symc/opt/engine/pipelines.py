@@ -23,7 +23,7 @@ class Pass:
 
     ``bodies``: the function is run on the bodies of loops and branches too, "inner" ones first or "outer" ones first.
     ``loops``: a function on loops and branches, which records what it did; it always runs on bodies too.
-    ``records``: a function on a whole function, bodies and all, which records what it did.
+    ``records``: a function that records what it did; without ``bodies`` it sees to them itself.
     ``reasons``: of the functions before and after, what the pass left alone, and why in words.
     ``on``: it does nothing to a function without one of these (``words_of``).
     ``makes``: the names of the ops that only this pass makes.
@@ -102,29 +102,31 @@ PASSES = (
          loops=lazy("loops.accumulate.accumulate")),
     Pass("sink", "Values that one branch alone needs are computed in it.", loops=lazy("loops.sink.sink")),
     Pass("chains", "Products of several matrices are multiplied in the order that costs least.",
-         records=lazy("matmul.chains.chains"), on=("dot",)),
+         records=lazy("matmul.chains.chains"), bodies="inner", on=("dot",)),
     Pass("native_products", "Products of 16-bit factors read them as they are stored.",
-         records=lazy("matmul.native.native_products"), on=("dot",)),
+         records=lazy("matmul.native.native_products"), bodies="inner", on=("dot",)),
     Pass("convolutions", "Long convolutions become products of spectra, where sizes say that this is cheaper.",
-         records=lazy("convolutions.convolutions"), on=("contraction",)),
+         records=lazy("convolutions.convolutions"), bodies="inner", on=("contraction",)),
     Pass("lower_batched",
          "Convolutions of all samples at once, sums of windows, matrix exponentials by products, sorts.",
-         records=lazy("batched_lowering.lower_batched"), on=("lower_batched",)),
+         records=lazy("batched_lowering.lower_batched"), bodies="inner", on=("lower_batched",)),
     Pass("lower_argmax", "Places of extremes are found where their values are, which vectorizes.",
-         records=lazy("batched_lowering.lower_argmax"), on=("lower_argmax",)),
+         records=lazy("batched_lowering.lower_argmax"), bodies="inner", on=("lower_argmax",)),
     Pass("lower_argmax_down", "The same for places along other axes than the last.",
-         records=lazy("batched_lowering.lower_argmax_down"), on=("lower_argmax",)),
+         records=lazy("batched_lowering.lower_argmax_down"), bodies="inner", on=("lower_argmax",)),
     Pass("check_indices", "Gathers read only where an index was checked.", function=lazy("facts.bounds.check_indices"),
          on=("indices",)),
     Pass("small_loops", "Loops on a few numbers become one kernel each.",
          function=lazy("loops.small.small_loops"), on=("scan", "while"), bodies="outer",
          reasons=lazy("why.reasons.of_small_loops"), makes=("loop",)),
     Pass("share_factors", "Values that a factorization needed anyway gives too are taken from it.",
-         records=lazy("matmul.shared_factors.share_factors"), on=("part_of", "lu_solve")),
+         records=lazy("matmul.shared_factors.share_factors"), bodies="inner", on=("part_of", "lu_solve")),
     Pass("fuse_matvec", "Products of one matrix and vectors that need one reading of it become sums.",
-         records=lazy("matmul.matrix_vector.fuse_matvec"), on=("dot",), reasons=lazy("why.reasons.of_fuse_matvec")),
-    Pass("blas", "Sums of products become products that add to what is there.", records=lazy("matmul.blas.blas"),
-         on=("dot", "gemm"), reasons=lazy("why.reasons.of_blas"), makes=("gemm",)),
+         records=lazy("matmul.matrix_vector.fuse_matvec"), bodies="inner", on=("dot",),
+         reasons=lazy("why.reasons.of_fuse_matvec")),
+    Pass("blas", "Sums of products become products that add to what is there.",
+         records=lazy("matmul.blas.blas"), bodies="inner", on=("dot", "gemm"),
+         reasons=lazy("why.reasons.of_blas"), makes=("gemm",)),
     Pass("cache_from_state", "Values of unchanged states alone are cached between calls.",
          records=lazy("cache_from_state.cache_from_state"), on=("state",)),
     Pass("fuse", "Values that kernels can compute together become `fused` ones.", records=lazy("fusion.fuse.fuse_all"),

@@ -14,7 +14,6 @@ product or after it, and after it was as fast or faster. In these cases only pro
 from __future__ import annotations
 
 import functools
-from functools import partial
 
 import numpy as np
 
@@ -32,7 +31,6 @@ from symc.ir.record import dataclass, field
 from symc.ir.value import Value
 from symc.opt.empty import unguarded
 from symc.opt.engine.provenance import Provenance
-from symc.opt.engine.regions import in_bodies
 from symc.opt.facts.linear_sums import ONE, Coefficient, Sum, collect, summands, together
 from symc.opt.fusion.kernel_ops import is_free, is_kernel_op, reads_in_place
 from symc.opt.loops.edit import Edit
@@ -42,11 +40,7 @@ DTYPES = "fdFD"
 
 
 def blas(provenance: Provenance, f: Function) -> Function:
-    """``f`` with products that add, in the bodies of its loops and branches too."""
-    return in_bodies(partial(_merge, provenance), f)
-
-
-def _merge(provenance: Provenance, f: Function) -> Function:
+    """``f`` with products that add."""
     found = find(f)
     if not found:
         return f

@@ -9,7 +9,6 @@ the best are kept as branches, of which a call chooses one: nothing is compiled 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from symc.ir.dim import Size, number, product
 from symc.ir.function import Function, Hints
@@ -25,7 +24,6 @@ from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, param
 from symc.opt.empty import factor_of_sum
 from symc.opt.engine.provenance import Provenance
-from symc.opt.engine.regions import in_bodies
 from symc.opt.facts.analysis import Analysis
 from symc.opt.loops.edit import Edit
 from symc.opt.matmul.chain_factors import Chain, Factor, Tree, chain_of, combined, is_link, scalar_of
@@ -38,11 +36,7 @@ LESS = 1.1
 
 
 def chains(provenance: Provenance, f: Function) -> Function:
-    """``f`` with products of several matrices in the best order, in the bodies of loops and branches too."""
-    return in_bodies(partial(_chains, provenance), f)
-
-
-def _chains(provenance: Provenance, f: Function) -> Function:
+    """``f`` with products of several matrices in the best order."""
     values = f.values()
     found = _found(f, values)
     if not found:

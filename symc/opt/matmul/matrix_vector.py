@@ -11,7 +11,6 @@ Where r needs all of z (a normalization, say) nothing is gained, and the library
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 from symc.ir.function import Function
 from symc.ir.ops.linalg import dot
@@ -20,7 +19,6 @@ from symc.ir.ops.shape import broadcast
 from symc.ir.record import dataclass
 from symc.ir.value import Value
 from symc.opt.engine.provenance import Provenance
-from symc.opt.engine.regions import in_bodies
 from symc.opt.fusion.column_folds import MOST
 from symc.opt.fusion.kernel_ops import is_fold, is_kernel_op, is_movement, reads_in_place
 from symc.opt.loops.edit import Edit
@@ -42,11 +40,7 @@ class Product:
 
 
 def fuse_matvec(provenance: Provenance, f: Function) -> Function:
-    """``f`` with sums for such products, in the bodies of its loops and branches too."""
-    return in_bodies(partial(_rewritten, provenance), f)
-
-
-def _rewritten(provenance: Provenance, f: Function) -> Function:
+    """``f`` with sums for such products."""
     chosen = {p.value: p for pair in pairs(f) for p in pair}
     if not chosen:
         return f

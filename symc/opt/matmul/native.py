@@ -10,17 +10,12 @@ from symc.ir.ops.linalg import dot
 from symc.ir.traverse import rebuild
 from symc.ir.value import Value, make
 from symc.opt.engine.provenance import Provenance
-from symc.opt.engine.regions import in_bodies
 from symc.opt.loops.edit import Edit
 from symc.opt.matmul.products import is_outer, is_small
 
 
 def native_products(provenance: Provenance, f: Function) -> Function:
-    """``f`` with the products of 16-bit factors in their dtype, in the bodies of its loops and branches too."""
-    return in_bodies(lambda body: _rewritten(provenance, body), f)
-
-
-def _rewritten(provenance: Provenance, f: Function) -> Function:
+    """``f`` with the products of 16-bit factors in their dtype."""
     if not any(v.op is cast and is_narrow(v.dtype) and v.operands[0].op is dot for v in f.values()):
         return f
     edit = Edit(f, provenance, "native_products")

@@ -7,7 +7,6 @@ matrix is solved by the factors of the matrix. Equal factorizations are one valu
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import partial
 
 from symc.ir.function import Function
 from symc.ir.op import lookup
@@ -18,16 +17,11 @@ from symc.ir.ops.spectral import svd
 from symc.ir.traverse import replace
 from symc.ir.value import Value
 from symc.opt.engine.provenance import Provenance
-from symc.opt.engine.regions import in_bodies
 from symc.opt.loops.edit import Edit
 
 
 def share_factors(provenance: Provenance, f: Function) -> Function:
-    """``f`` with fewer factorizations, in the bodies of its loops and branches too."""
-    return in_bodies(partial(_share, provenance), f)
-
-
-def _share(provenance: Provenance, f: Function) -> Function:
+    """``f`` with fewer factorizations."""
     values = f.values()
     there = set(values)
     found = {v: new for v in values if (new := _shared(v, there)) is not None}
