@@ -46,6 +46,18 @@ def same_order(v: Value) -> Value | None:
 
 
 @rewrite(
+    "broadcast",
+    exact=True,
+    equation="broadcast(x) -> x where no axis is inserted",
+    examples=lambda: [broadcast(leaf(2, 3), axes=(0, 1), shape=(2, 3))],
+    arises="other rules and derivatives; the front end makes none",
+)
+def nothing_inserted(v: Value) -> Value | None:
+    """Nothing is repeated."""
+    return v.operands[0] if v.type is v.operands[0].type else None
+
+
+@rewrite(
     "slice",
     exact=True,
     equation="slice(x, everything) -> x",
