@@ -15,6 +15,7 @@ from symc.numpy_api.manipulation import normal_axis
 from symc.numpy_api.promotion import broadcast_shape, rows
 from symc.numpy_api.selection import must_hold
 from symc.tensors.convert import as_tensor, asarray
+from symc.tensors.others import dlpack_array
 from symc.tensors.public import API, public
 from symc.tensors.sizes import as_size, known_number, user_shape
 from symc.tensors.tensor import Tensor
@@ -29,7 +30,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Tensor:
 @public()
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """The numbers of another library's array, as a constant."""
-    return x if isinstance(x, Tensor) else as_tensor(np.from_dlpack(x))
+    return x if isinstance(x, Tensor) else as_tensor(dlpack_array(x))
 
 
 @public(np.resize)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import InputError, SymcError, of_handler
+from symc.ir.dtypes import foreign
 
 #: Libraries whose arrays are operands of symbolic values on both sides. Others decide for themselves, as those with
 #: units, which would be lost.
@@ -36,8 +37,9 @@ def array_of(item: Any, name: str = "") -> np.ndarray:
                          help="give them a number: a.fill_null(value)" if library == "polars" else
                          "give them a number: a.fillna(value); or a.astype('float64'), where they are nan")
     try:
-        return np.asarray(item) if hasattr(item, "__array__") or not hasattr(item, "__dlpack__") else \
-            np.from_dlpack(item)
+        if hasattr(item, "__array__") and not (library == "torch" and _is_foreign(item)):
+            return np.asarray(item)
+        return dlpack_array(item) if hasattr(item, "__dlpack__") else np.asarray(item)
     except SymcError:
         raise
     except Exception as e:  # whatever an array-like does when asked for its array
@@ -45,6 +47,20 @@ def array_of(item: Any, name: str = "") -> np.ndarray:
             raise
         raise InputError(f"{what} is not an array: {type(item).__name__} cannot be converted",
                          help=f"{library or 'NumPy'} says: {e}") from None
+
+
+def dlpack_array(item: Any) -> np.ndarray:
+    """The array of another library on the host, where it lies, by DLPack."""
+    if not _is_foreign(item):
+        return np.from_dlpack(item)
+    from symc.runtime.cuda.dlpack import on_host
+
+    return on_host(item)
+
+
+def _is_foreign(item: Any) -> bool:
+    """True for an array of a dtype that NumPy does not have itself (torch.bfloat16)."""
+    return foreign(str(getattr(item, "dtype", "")).rpartition(".")[2]) is not None
 
 
 def _missing(item: Any, library: str) -> bool:

@@ -3,6 +3,7 @@
 import operator
 
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,6 +12,9 @@ import scipy.sparse
 import xarray
 
 import symc as sc
+from symc.ir.dtypes import bfloat16
+from symc.runtime.cuda.dlpack import export
+from symc.tensors.others import dlpack_array
 
 A, V = np.array([1.0, 2.0, 3.0]), np.array([0.5, 1.5, 2.5])
 
@@ -146,3 +150,31 @@ def test_messages(x):
         _ = frame.T @ x
     assert "test_others.py" in str(e.value)
     np.testing.assert_allclose(numbers(sc.matmul(frame.T, x), x), frame.to_numpy().T @ V)
+
+
+class Bfloat:
+    """An array of bfloat16 as PyTorch has it: NumPy cannot read it, in either way."""
+
+    __module__ = "torch"
+    dtype = "torch.bfloat16"
+
+    def __init__(self):
+        self.array = np.arange(6, dtype="float32").reshape(2, 3).astype(ml_dtypes.bfloat16)
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("Got unsupported ScalarType BFloat16")
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, *, max_version=None, **options):
+        return export(self.array.ctypes.data, (2, 3), bfloat16, (1, 0), self, max_version is not None)
+
+
+def test_bfloat16_of_other_libraries():
+    x, given = sc.input("x", "bfloat16", (2, 3)), Bfloat()
+    f = sc.compile(x * 2, [x])
+    for found in (sc.from_dlpack(given) * 2, sc.asarray(given) + given):
+        assert found.dtype == bfloat16 and sc.compile(found, [])().tolist() == [[0, 2, 4], [6, 8, 10]]
+    assert f(given).tolist() == [[0, 2, 4], [6, 8, 10]]
+    assert np.shares_memory(dlpack_array(given), given.array), "it is read where it lies"

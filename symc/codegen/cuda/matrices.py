@@ -27,17 +27,15 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("eigh", "eigvalsh", "eig", "eigvals", "svdvals"), (vector_text.TURNED,)),
     **dict.fromkeys(("fft", "rfft", "irfft"), (fourier_text.FOURIER,)),
 }
-#: The real types of the dtypes that there are kernels for, and the distance from 1 to the next number.
-REALS = {"f": ("f32", "1.1920929e-07f"), "d": ("f64", "2.220446049250313e-16")}
-REALS |= {"F": REALS["f"], "D": REALS["d"]}
+#: The real types of the dtypes that there are kernels for.
+REALS = {"f": "f32", "d": "f64", "F": "f32", "D": "f64"}
 _ENTRY = re.compile(r'extern "C" __global__ void __launch_bounds__\((\d+)\) (\w+)\(([^)]*)\)')
 
 
 @functools.cache
 def text_of(names: tuple[str, ...], dtype: np.dtype) -> str:
     """A translation unit with the kernels of some ops."""
-    real, epsilon = REALS[dtype.char]
-    head = f"typedef {DTYPE_NAMES[dtype]} T;\ntypedef {real} R;\n#define EPS {epsilon}\n"
+    head = f"typedef {DTYPE_NAMES[dtype]} T;\ntypedef {REALS[dtype.char]} R;\n"
     parts = dict.fromkeys(part for name in names for part in PARTS[name])
     return "".join([PRELUDE, head, matrix_text.COMMON, *parts, END])
 

@@ -46,10 +46,6 @@ SYMC_FUNCTION R square_(T x) { return real_(x) * real_(x) + imag_(x) * imag_(x);
 // A size as LAPACK compares them, and the larger one of the parts. Nan if one is.
 SYMC_FUNCTION R size_(T x) { return abs(real_(x)) + abs(imag_(x)); }
 SYMC_FUNCTION R part_(T x) { return maximum(abs(real_(x)), abs(imag_(x))); }
-SYMC_FUNCTION R modulus_(T x) {
-  const R most = part_(x);
-  return most > R(0) ? most * math_sqrt(square_(x / most)) : most;
-}
 
 template <class F> SYMC_FUNCTION F from_lane(F x, int lane) { return __shfl_sync(0xffffffffu, x, lane); }
 template <class F> SYMC_FUNCTION Complex<F> from_lane(Complex<F> x, int lane) {

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import InputError
-from symc.ir.dtypes import bfloat16, is_foreign, typestr
+from symc.ir.dtypes import bfloat16, is_foreign, lent, typestr
 from symc.ir.types import DTYPE_NAMES
 from symc.runtime.cuda.interface import (
     CPU,
@@ -158,6 +158,12 @@ def imported(obj: Any, stream_handle: int | None, device: Where, name: str = "ar
         raise refused(name, obj, "this is no array of a device",
                       "give a NumPy array, or an array with __dlpack__ or __cuda_array_interface__")
     return described(obj, said, device, name, device_of)
+
+
+def on_host(obj: Any, name: str = "array") -> np.ndarray:
+    """The array of another library on the host, where it lies, of a dtype that NumPy's DLPack does not know too."""
+    found = imported(obj, None, (CPU, 0), name)
+    return lent(_Lent(found.address, found.shape, found.dtype, found, found.readonly), found.dtype)
 
 
 def _from_dlpack(obj: Any, stream: int | None, wanted: Where, name: str) -> Imported:
