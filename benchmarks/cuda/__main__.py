@@ -31,6 +31,11 @@ TOOLS = ("memcheck", "racecheck")
 
 def main() -> int:
     options = _options()
+    if options.estimate:
+        from benchmarks.cuda.estimates import estimates
+
+        print(estimates())
+        return 0
     path = RESULTS / f"{options.tag}.json"
     if options.show:
         print(table(json.loads(path.read_text())))
@@ -77,6 +82,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--steps", default="contract,sanitizer,ceilings,cases", help="only these parts")
     parser.add_argument("--replays", type=int, default=20, help="calls in one slice that is timed")
     parser.add_argument("--emulated", action="store_true", help="tiny sizes on the emulated device, symc alone")
+    parser.add_argument("--estimate", action="store_true", help="estimated times, without a GPU")
     parser.add_argument("--tag", default="latest", help="the name of the file of results")
     parser.add_argument("--show", action="store_true", help="print a table again")
     return parser.parse_args()

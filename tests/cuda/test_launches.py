@@ -21,6 +21,7 @@ FEW = {
 #: Why a template moves more than twice what it must.
 AGAIN = {
     "RowKernel": "a row that is longer than the registers of a block is read once in every pass",
+    "Sort": "runs of 1,024 are merged in pairs, and every merge reads and writes all of them",
     "Scatter": "each block that owns rows looks at all numbers that pick rows, which come from the L2",
 }
 
@@ -109,6 +110,14 @@ def test_loops_count_their_steps():
     with sc.testing.dry_cuda():
         f = sc.compile(sc.fori_loop(0, 7, lambda i, u: sc.tanh(u @ u), x), [x], device="cuda")
         assert {x.runs for x in f.launches() if x.kind in ("kernel", "product")} == {7}
+
+
+def test_every_launch_of_a_sort_moves_all():
+    """Arrays are those that an entry is given, whatever its text calls them."""
+    x = sc.input("x", "float32", (1 << 20,))
+    with sc.testing.dry_cuda():
+        found = sc.compile(sc.argsort(x), [x], device="cuda").launches()
+    assert len(found) == 11 and all(k.moved >= 2 * 8 << 20 for k in found[1:]), [k.moved for k in found]
 
 
 @pytest.mark.long

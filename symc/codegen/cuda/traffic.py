@@ -22,6 +22,8 @@ from symc.ir.value import Region, Value
 
 #: Bytes of memory that are read together.
 SECTOR = 32
+#: Arrays by what an entry is given: operands, results, scratch memory.
+_LETTERS = {"operand": "a", "result": "o", "scratch": "q"}
 #: Instructions of an op of a number, by how kernels compute it.
 _WORK = {"vectorized": 20, "scalar": 100}
 
@@ -95,8 +97,11 @@ def _touched(source: CudaSource, entry: int, generic: bool) -> set[tuple[str, in
         return set()
     if generic:
         return {*(("a", k) for k in range(len(source.operands))), *(("o", k) for k in range(len(source.results)))}
-    body = source.text.split(f" {name}(", 1)[1].split('extern "C"', 1)[0].split("{", 1)[1]
-    return {("q" if kind == "scratch" else kind, int(k)) for kind, k in re.findall(r"\b(a|o|scratch)(\d+)\b", body)}
+    parameters, body = source.text.split(f" {name}(", 1)[1].split('extern "C"', 1)[0].split("{", 1)
+    named = set(re.findall(r"\w+", body))
+    return {(_LETTERS[a.kind], a.index)
+            for a, p in zip(source.entries[entry].arguments, parameters.split(","), strict=True)
+            if a.kind in _LETTERS and re.findall(r"\w+", p)[-1] in named}
 
 
 class _Walk:
