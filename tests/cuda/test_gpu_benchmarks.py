@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.cuda import ceilings, peers, worker
-from benchmarks.cuda.__main__ import table
+from benchmarks.cuda import ceilings, estimates, peers, worker
+from benchmarks.cuda.__main__ import ROOT, main, table
 from benchmarks.cuda.cases import CASES
 from symc.testing import emulated_cuda
 
@@ -53,3 +54,13 @@ def test_every_case_has_sizes_for_both():
     for case in CASES.values():
         assert case.tiny.keys() == case.full.keys() and bool(case.formula) != bool(case.step)
         assert all(n <= case.full[k] for k, n in case.tiny.items())
+
+
+def test_estimates_need_no_gpu(monkeypatch, capsys):
+    row = next(k for k, name in estimates.ROWS.items() if name == "softmax 4096")
+    monkeypatch.setattr(estimates, "ROWS", {row: "softmax 4096"})
+    monkeypatch.setattr("sys.argv", ["benchmarks.cuda", "--estimate"])
+    assert main() == 0
+    assert re.search(re.escape(row) + r" +63\.9us +63\.9us +1$", capsys.readouterr().out.strip())
+    page = (ROOT / "docs" / "cuda.md").read_text()
+    assert f"| {row} | 64 us | 64 us |" in page
