@@ -16,6 +16,7 @@ from symc.errors import InputError
 from symc.ir.dtypes import foreign, is_foreign
 from symc.ir.types import DTYPE_NAMES
 from symc.runtime.cuda.devices import Context, context
+from symc.runtime.cuda.interface import exported
 
 
 class DeviceArray:
@@ -151,8 +152,8 @@ class DeviceArray:
         if copy:
             raise BufferError("DLPack: a copy was asked for; x.to_device(...) makes one")
         self._hand_over(stream)
-        versioned = max_version is not None and tuple(max_version) >= (1, 0)
-        return dlpack.export(self.address, self.shape, self.dtype, self.__dlpack_device__(), self, versioned)
+        return dlpack.export(self.address, self.shape, self.dtype, self.__dlpack_device__(), self,
+                             dlpack.is_versioned(max_version))
 
     def _hand_over(self, stream: Any) -> None:
         """Orders what the consumer's stream does next after what has been given to ours. -1: it does not care. None: it
@@ -172,8 +173,7 @@ class DeviceArray:
             raise AttributeError("the memory of an emulated device is the host's")
         if is_foreign(self.dtype):
             raise AttributeError(f"the interface has no {self.dtype}; DLPack has: __dlpack__")
-        return dict(version=3, shape=self.shape, typestr=self.dtype.str, data=(self.address, False), strides=None,
-                    stream=self.context.stream.handle)
+        return exported(self.address, self.shape, self.dtype, self.context.stream.handle)
 
 
 #: DLPack's number of CUDA, and of its default stream (which CUDA itself calls so, too).

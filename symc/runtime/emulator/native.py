@@ -14,10 +14,6 @@ from symc.runtime.emulator import build
 NOWHERE, FREED, UNWRITTEN, WRITTEN = range(4)
 
 
-class Index(ctypes.Structure):
-    _fields_ = [("x", c_uint32), ("y", c_uint32), ("z", c_uint32)]
-
-
 class Span(ctypes.Structure):
     _fields_ = [("start", c_uint64), ("bytes", c_uint64), ("reads", c_int), ("writes", c_int),
                 ("bytes_read", c_uint64), ("bytes_written", c_uint64)]
