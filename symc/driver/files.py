@@ -22,6 +22,7 @@ from symc.driver.save import (
     count,
     defaults_of,
     locs_json,
+    naming,
     npz,
     pack,
     read_cell,
@@ -102,11 +103,8 @@ def _is_chain(file: BinaryIO) -> bool:
 
 
 def _unpack_chain(file: BinaryIO, where: str) -> MeasuredFunction:
-    try:
+    with naming(where):
         return _read(SavedFile(file, _MEMBERS))
-    except (*JUNK, SymcError) as e:
-        said = e.what if isinstance(e, SymcError) else f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
-        raise InputError(f"{where} is not a saved function of symc", help=said) from None
 
 
 def _read(file: SavedFile) -> MeasuredFunction:

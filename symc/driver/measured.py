@@ -256,9 +256,6 @@ class MeasuredFunction(SeveralFunctions):
     def inputs(self) -> tuple:
         return self.main.inputs[:len(self._given.inputs)]
 
-    def explain(self, v: Any = None) -> str:
-        return self.joined(lambda f: f.explain()) if v is None else self.main.explain(v)
-
     def memory(self, /, *args: Any, **sizes: int) -> int:
         """Peak bytes of the function that takes most; what a call holds between them is given to later ones."""
         if not args:

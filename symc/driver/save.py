@@ -171,18 +171,18 @@ def unpack(
     data: bytes | BinaryIO, cells: Sequence[Cell] | None = None, where: str = "the data"
 ) -> CompiledFunction:
     """The inverse of ``pack``. ``cells``: the states, when they are not in the file."""
-    with _naming(where):
+    with naming(where):
         file = SavedFile(io.BytesIO(data) if isinstance(data, bytes) else data)
         lacking = _lacking(file.meta.get("ops", []))
     if lacking:
         name, module = lacking[0]
         raise InputError(f"{where} uses the op {name} of the module {module}, which is not defined here",
                          help=f"define it before: import {module}")
-    with _naming(where):
+    with naming(where):
         built, final, fingerprint, options = _read(file, cells)
 
     def read() -> Function | None:
-        with _naming(where):
+        with naming(where):
             f = final()
             return f if _is_safe(f) else None  # what relies on what its text does not show is found again
 
@@ -204,7 +204,7 @@ def _lacking(ops: Sequence[Any]) -> list[tuple[str, str]]:
 
 
 @contextmanager
-def _naming(where: str) -> Iterator[None]:
+def naming(where: str) -> Iterator[None]:
     """Raises what is wrong with a file as InputError."""
     try:
         yield

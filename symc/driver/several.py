@@ -29,14 +29,17 @@ class SeveralFunctions(CompiledFunction):
     def _uses(self) -> Sequence[Cell]:
         return [*dict.fromkeys(c for _, f in self.parts for c in f._cells)]
 
-    def joined(self, text: Any) -> str:
-        return "\n".join(f"// {title}\n{text(f)}" for title, f in self.parts)
+    def joined(self, text: Any, parts: Sequence[tuple[str, CompiledFunction]] | None = None) -> str:
+        return "\n".join(f"// {title}\n{text(f)}" for title, f in parts or self.parts)
+
+    def explain(self, v: Any = None) -> str:
+        return self.joined(lambda f: f.explain()) if v is None else self.main.explain(v)
 
     def dump(self, stage: str | None = None) -> str:
         parts = [(title, f) for title, f in self.parts if stage is None or stage in f.stages]
         if not parts:
             return self.main.dump(stage)
-        return Listing.of("\n".join(f"// {title}\n{f.dump(stage)}" for title, f in parts), self.name)
+        return Listing.of(self.joined(lambda f: f.dump(stage), parts), self.name)
 
     @property
     def plan(self) -> str:

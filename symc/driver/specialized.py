@@ -186,9 +186,6 @@ class SpecializedFunction(SeveralFunctions):
         calling = self._choice.chosen(args, kwargs)
         return next(f for _, f in self.parts if f._call_path is calling)
 
-    def explain(self, v: Any = None) -> str:
-        return self.main.explain(v) if v is not None else self.joined(lambda f: f.explain())
-
     def memory(self, /, *args: Any, **sizes: int) -> int:
         if args:
             return self._serving(args, {}).memory(*args, **sizes)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 from symc.ir.function import Function
-from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, field
 from symc.ir.text import splat_of
 from symc.ir.traverse import every_value
@@ -49,17 +47,10 @@ def counts_of(given: Any, f: Function) -> Counts:
     c = getattr(given, "_compilation", None)
     if c is not None and c.plan is not None:
         from symc.codegen.plan.memory import peak
+        from symc.runtime.cpu.program import every_step
 
-        steps = list(_steps(c.plan))
+        steps = [s for _, s in every_step(c.plan)]
         out.kernels = sum(s.kind == "launch" for s in steps)
         out.calls = Counter(s.value.op.name for s in steps if s.kind == "call")
         out.peak = str(peak(c.plan))
     return out
-
-
-def _steps(plan: Plan) -> Iterator[Step]:
-    """Every step, those in loops and branches included."""
-    for s in plan.steps:
-        yield s
-        for body in s.bodies:
-            yield from _steps(body)
