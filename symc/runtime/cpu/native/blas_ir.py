@@ -16,7 +16,7 @@ def entry(name: str) -> Symbol:
     ``mirror_<letter>(a, n)`` copies what is below the diagonal of a square matrix to the other side.
     """
     kind, letter = name.rsplit("_", 1)
-    return native_ir.entry(name, _MODULES[kind != "mirror", letter])
+    return native_ir.entry(name, _Functions, letter, kind != "mirror")
 
 
 class _Functions(native_ir.Functions):
@@ -88,12 +88,3 @@ class _Functions(native_ir.Functions):
             blocks = b.sdiv(b.add(n, self.const(side - 1)), block)
             self.count(self.const(0), blocks, lambda r: self.count(
                 self.const(0), b.add(r, self.const(1)), lambda c: square(r, c)))
-
-
-#: A module for each kind of numbers: compiling one takes 10 to 40 ms.
-_MODULES = {
-    (vectorized, letter): type(
-        "_Functions", (_Functions,), {"letter": letter, "vectorized": vectorized, "__module__": __name__}
-    )
-    for vectorized in (False, True) for letter in "sdcz"
-}

@@ -34,7 +34,7 @@ def entry(name: str) -> Symbol:
     """A function of this module, by its name.
 
     ``few_rows_<letter>(a, b, c, alpha, beta, m, n, k)``: c = alpha a @ b + beta c; c is not read if beta is 0."""
-    return native_ir.entry(name, _MODULES[name[-1]])
+    return native_ir.entry(name, _Functions, name[-1])
 
 
 class Shape(NamedTuple):
@@ -137,6 +137,3 @@ class _Functions(native_ir.Functions):
 
     def _at(self, base: Any, index: Any) -> Any:
         return self.b.bitcast(self.at(base, index, self.real), self.vector.as_pointer())
-
-
-_MODULES = {letter: type("_Functions", (_Functions,), {"letter": letter, "__module__": __name__}) for letter in MOST}

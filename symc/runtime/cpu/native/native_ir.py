@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from symc.ir.locks import new_lock
@@ -19,8 +20,10 @@ _lock = new_lock()
 _addresses: dict[type[Functions], Callable[[str], int]] = {}
 
 
-def entry(name: str, module: type[Functions]) -> Symbol:
-    """A function of a module, which is compiled once."""
+def entry(name: str, module: type[Functions], letter: str = "", vectorized: bool | None = None) -> Symbol:
+    """A function of a module, which is compiled once; of that for a kind of numbers, if there is one for each."""
+    if letter:
+        module = _variant(module, letter, module.vectorized if vectorized is None else vectorized)
     with _lock:
         if module not in _addresses:
             level = 3 if module.vectorized else 2
@@ -28,6 +31,12 @@ def entry(name: str, module: type[Functions]) -> Symbol:
     address = _addresses[module](f"symc_{name}")
     assert address, name
     return Symbol(address, f"own {module.__module__} {name}")
+
+
+@cache
+def _variant(module: type[Functions], letter: str, vectorized: bool) -> type[Functions]:
+    return type(module.__name__, (module,), {"letter": letter, "vectorized": vectorized,
+                                             "__module__": module.__module__})
 
 
 def _text(functions: type[Functions]) -> str:

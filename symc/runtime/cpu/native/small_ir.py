@@ -9,7 +9,6 @@ matrix compute that one again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from symc.ir.dim import Size
@@ -35,12 +34,7 @@ def entry(name: str) -> Symbol:
     triangle, as it is or transposed, with its diagonal or a unit one. ``info`` is set to 1 where there is no answer.
     ``<n>x1`` takes one matrix after the other, which is faster where there is one.
     """
-    return native_ir.entry(name, _module(name))
-
-
-@cache
-def _module(name: str) -> type[_Functions]:
-    return type("_Functions", (_Functions,), {"letter": name, "__module__": __name__})
+    return native_ir.entry(name, _Functions, name)
 
 
 class _Functions(native_ir.Functions):

@@ -6,7 +6,6 @@ right matrix are loaded once; a result that has room in one vector is one. 2,000
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from symc.ir.dim import Size
@@ -26,12 +25,7 @@ def entry(name: str) -> Symbol:
     """``product_<n|t><n|t>_<letter>_<m>_<n>_<k>(a, b, c, alpha, beta, count, step, step_b)``: c = alpha op(a) @ op(b) +
     beta c for each matrix of a batch; c is not read if beta is 0. The steps are elements from one matrix to the next.
     """
-    return native_ir.entry(name, _module(name))
-
-
-@cache
-def _module(name: str) -> type[_Functions]:
-    return type("_Functions", (_Functions,), {"letter": name, "__module__": __name__})
+    return native_ir.entry(name, _Functions, name)
 
 
 class _Functions(native_ir.Functions):

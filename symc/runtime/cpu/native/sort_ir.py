@@ -7,7 +7,6 @@ order, these are sorted too: so the places are those of a stable sort, for a loo
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,12 +24,7 @@ def entry(name: str) -> Symbol:
     greatest, which are kept in order while a line is read. ``line``, ``places``: memory for n, which is not used if
     inner is 1, or for k. ``status``: an i64, not 0 if memory has ended.
     """
-    return native_ir.entry(name, _module(name.rpartition("_")[2]))
-
-
-@cache
-def _module(dtype: str) -> type[_Functions]:
-    return type(f"_{dtype}", (_Functions,), {"letter": dtype, "__module__": __name__})
+    return native_ir.entry(name, _Functions, name.rpartition("_")[2])
 
 
 class _Functions(native_ir.Functions):

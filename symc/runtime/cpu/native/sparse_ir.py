@@ -23,8 +23,7 @@ def entry(name: str) -> Symbol:
     """``spmm_<char><bits>(to, indptr, indices, data, x, rows, entries, columns, width, status)``, and likewise
     ``spmm_across`` and ``sddmm``: ``char`` is the dtype, indices have so many ``bits``. ``status`` is 1 for
     a pattern that is none; what was written then means nothing."""
-    kind = name.rsplit("_", 1)[1]
-    return native_ir.entry(name, _MODULES[kind[0], kind[1:]])
+    return native_ir.entry(name, _Functions, name.rpartition("_")[2])
 
 
 class _Functions(native_ir.Functions):
@@ -207,8 +206,3 @@ class _Functions(native_ir.Functions):
                 self.put(self.read(total, 1), to, p)
             self.count(first, end, one)
         self.each_row(indptr, row)
-
-
-#: A module for each kind of numbers and of indices.
-_MODULES = {(letter, bits): type("_Functions", (_Functions,), {"letter": letter + bits, "__module__": __name__})
-            for letter in LETTERS for bits in ("32", "64")}
