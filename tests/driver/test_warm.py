@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import subprocess
 import sys
 import time
@@ -306,13 +305,15 @@ def test_collections_are_on_again_wherever_a_signal_comes() -> None:
             sys.modules["tests.imported_now"] = pytest
 
     gc.unfreeze()
-    left, stopped = [], True
-    for n in itertools.takewhile(lambda _: stopped is not None, range(1000)):
+    left: list[int] = []
+    for n in range(1000):
         stopped = interrupted(block, n)
         if not gc.isenabled() or gc.get_freeze_count():
             left.append(n)
             gc.enable()
             gc.unfreeze()
+        if stopped is None:
+            break
     gc.freeze()
     sys.modules.pop("tests.imported_now", None)
     assert not left and 5 < n < 999
