@@ -76,7 +76,8 @@ _PRODUCT = """
 }}
 
 /* Four rows of a times {WIDE} columns of b, whose rows are so far apart. */
-#define STEP_{l}(r) {NAME}_AS_LOOP for (int q = 0; q < {WIDE}; q++) sums[r][q] += row[r][p * ak] * columns[p * apart + q]
+#define STEP_{l}(r) {NAME}_AS_LOOP \\
+  for (int q = 0; q < {WIDE}; q++) sums[r][q] += row[r][p * ak] * columns[p * apart + q]
 
 /* c = alpha * a * b, or that more if add, with rows of n numbers in c, m of them. ta, tb: a, b are transposed in
    memory. */
@@ -103,7 +104,8 @@ _PRODUCT = """
       const {T} *const columns = few ? b + first * n + j : tile;
       const int64_t apart = few ? n : {WIDE};
       for (int64_t p = 0; !few && p < depth; p++) {{
-        for (int64_t q = 0; q < {WIDE}; q++) tile[p * {WIDE} + q] = q < wide ? b[(first + p) * bk + (j + q) * bj] : 0;
+        {T} *const to = tile + p * {WIDE};
+        for (int64_t q = 0; q < {WIDE}; q++) to[q] = q < wide ? b[(first + p) * bk + (j + q) * bj] : 0;
       }}
       for (int64_t i = 0; i < m; i += 4) {{
         const int64_t tall = size_least(4, m - i);
@@ -325,7 +327,7 @@ class Prelude:
             "NAME": own, "name": self.name, "EXPORT": f"{own}_API ", "CLONES": f"{own}_CLONES ", "l": letter,
             "T": t, "R": r, "conj": f"conj{f}" if pair else "", "real": f"creal{f}" if pair else "", "sqrt": f"sqrt{f}",
             "abs": f"fabs{f}(creal{f}(x)) + fabs{f}(cimag{f}(x))" if pair else f"fabs{f}(x)", "a": "&" if pair else "",
-            "few": f"!ta && !tb && m > 1 && m <= {few} && n % {wide} == 0 && n * k <= {few} * 16384" if few else "false",
+            "few": f"!ta && !tb && m > 1 && m <= {few} && n % {wide} == 0 && n * k <= {few << 14}" if few else "false",
             "WIDE": wide, "f": f, "half": f"0.5{f}",
             "size": f"{'c' * pair}{'abs' if pair else 'fabs'}{f}", "MAX": "FLT_MAX" if f else "DBL_MAX",
             "EPS": "FLT_EPSILON" if f else "DBL_EPSILON", "key": TYPES.get(letter, "uint16_t"),

@@ -249,7 +249,7 @@ def test_sorts_transforms_and_eigenvalues(tmp_path):
 
 
 def test_orthogonal_factors(tmp_path):
-    """As LAPACK's, signs too: of tall, wide and empty matrices, of columns of zeros, of the largest and least numbers."""
+    """As LAPACK's, signs too: of tall, wide and empty matrices, of columns of zeros, of large and small numbers."""
     m = sc.matrix("m", dtype="complex128")
     q, r = sc.linalg.qr(m, mode="complete")
     f = sc.compile([*sc.linalg.qr(m.real), q, r, q @ r], [m], name="factors")
@@ -268,8 +268,8 @@ def test_products_of_few_rows(tmp_path):
         "abcd", ["float64", "float64", "float32", "float32"], "mkmk", "knkn", strict=True)]
     f = sc.compile([a @ b, 0.5 * (a @ b) + a[:, :1], c @ d], [a, b, c, d], name="few_rows")
     program = built(f, tmp_path, ("-O1", "-fsanitize=undefined", "-fno-sanitize-recover"))
-    for m, k, n in ((1, 3, 16), (2, 1, 16), (3, 130, 32), (4, 16, 64), (5, 300, 16), (16, 5, 8), (17, 5, 8), (33, 4, 16),
-                    (4, 9, 7), (4, 0, 16), (0, 4, 16), (4, 4, 0)):
+    for m, k, n in ((1, 3, 16), (2, 1, 16), (3, 130, 32), (4, 16, 64), (5, 300, 16), (16, 5, 8), (17, 5, 8),
+                    (33, 4, 16), (4, 9, 7), (4, 0, 16), (0, 4, 16), (4, 4, 0)):
         x, y = RNG.normal(size=(m, k)), RNG.normal(size=(k, n))
         if m and k:
             check_call(f, program, [x, y, x.astype("f4"), y.astype("f4")], 1e-4)
