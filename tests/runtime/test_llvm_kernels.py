@@ -184,6 +184,22 @@ for i in range(4):
     assert "!llvm.loop" not in short
 
 
+@pytest.mark.parametrize(("rows", "columns", "unrolled"), [(3, 3, 2), (3, 12, 2), (9, 12, 1), (60, 2, 1), (3, 50, 0)])
+def test_nests_are_unrolled_as_far_as_they_stay_small(rows: int, columns: int, unrolled: int) -> None:
+    """Of short loops the inner one, then the outer one, up to some hundred instructions in all."""
+    loops = f"""
+for i in range({rows}):
+    for j in range({columns}):
+        o0[i * {columns} + j] = a0[i * {columns} + j] * a0[j] + 1.0
+"""
+    text = kernel_ir(source(loops, (F8,), (F8,)))
+    back = [line for line in text.split("\n") if "!llvm.loop" in line and "br" in line]
+    assert len(back) == 2 - unrolled
+    a = np.arange(float(rows * columns))
+    (found,) = run(source(loops, (F8,), (F8,)), "llvm", a)
+    assert np.array_equal(found[:a.size], a * np.tile(a[:columns], rows) + 1.0)
+
+
 @pytest.mark.parametrize("backend", ["llvm", "numba"])
 def test_doubles_are_rounded_to_half_precision_once(backend: str) -> None:
     """Not to single precision first, which may make a tie of what is none; nor by a function that LLVM calls."""
