@@ -186,7 +186,7 @@ for i in range(4):
 
 @pytest.mark.parametrize(("rows", "columns", "unrolled"), [(3, 3, 2), (3, 12, 2), (9, 12, 1), (60, 2, 1), (3, 50, 0)])
 def test_nests_are_unrolled_as_far_as_they_stay_small(rows: int, columns: int, unrolled: int) -> None:
-    """Of short loops the inner one, then the outer one, up to some hundred instructions in all."""
+    """Short loops: the inner one, then the outer one, up to some hundred instructions in all."""
     loops = f"""
 for i in range({rows}):
     for j in range({columns}):

@@ -33,8 +33,8 @@ STEP = 256
 WIDE = ' "prefer-vector-width"="512"'
 #: Loops of this many steps, or of a number that is not known, are not unrolled once they are vectorized.
 LONG = 64
-#: Shorter ones are unrolled, before they are vectorized, if that makes no more instructions than this; loops around such
-#: ones if it makes no more than twice as many. LLVM itself goes to 1,200 where indices become constants, and then looks
+#: Shorter ones are unrolled, before they are vectorized, if that makes no more instructions than this; loops around
+#: them if it makes no more than twice as many. LLVM itself goes to 1,200 where indices become constants, and searches
 #: for vectors in what it has taken apart: the gates of 4 rows of 8 numbers took 200 ms to compile, not 25, and a tenth
 #: more to run.
 UNROLLED = 500
@@ -310,8 +310,8 @@ class _Function(Blocks):
         self.place(after)
 
     def _note_of(self, count: int | None, size: int, leaf: bool, of_loops: bool) -> Callable[[], str]:
-        """What marks the branch back in a loop of so many steps (None: not known) of so many instructions. ``leaf``: it
-        has no other inside; ``of_loops``: one that is not unrolled."""
+        """Metadata of the branch back in a loop of so many steps (None: not known) and instructions. ``leaf``: it has
+        no other inside; ``of_loops``: one that is not unrolled."""
         if count is None or count >= (2 if of_loops else LONG):
             return lambda: self.module.noted_loop(of_loops)
         if count * size > (UNROLLED if leaf else 2 * UNROLLED):
