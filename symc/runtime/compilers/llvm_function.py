@@ -302,7 +302,7 @@ class _Function(Blocks):
         of_loops = len(self.module.loops) > noted
         self.place(again)
         self.do(f"{following} = add nsw i64 {i}, {step}")
-        count = None if start.number is None or stop.number is None else (stop.number - start.number) // step
+        count = None if start.number is None or stop.number is None else int(stop.number - start.number) // step
         if note is None:
             note = self._note_of(count, len(self.lines) + self.copied - first, _is_leaf(s), of_loops)
         self.do(f"br label %{test}{note()}")
