@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import symc.ir.ops  # noqa: F401
-from symc.codegen.cpu.render import render
+from symc.codegen.cpu.render import Source, render
 from symc.codegen.kernel.collapse import collapse
 from symc.codegen.kernel.scalarize import scalarize
 from symc.ir.dim import evaluate
 from symc.ir.dtypes import ARITHMETIC
-from symc.ir.function import Input, function
+from symc.ir.function import Function, Input, function
 from symc.ir.op import Element, Fold, all_ops, lookup
 from symc.ir.parse import parse
 from symc.ir.reference import bind_sizes, run_region
@@ -30,11 +30,16 @@ from symc.runtime.cpu.kernels import compile_kernel
 ULPS = {"f2": 2, "f4": 32, "f8": 64}
 
 
+@functools.cache
+def source_of(region: Region) -> Source:
+    return render("kernel", scalarize(collapse(region)))
+
+
 def run_kernel(
     region: Region, arrays: list[np.ndarray], sizes: dict[str, int], backend: str = "llvm"
 ) -> list[np.ndarray]:
     """Compile a fused region and run it on fresh results."""
-    source = render("kernel", scalarize(collapse(region)))
+    source = source_of(region)
     kernel = compile_kernel(source, "kernel", backend)
     assert kernel.backend == backend
     out = [np.empty(concrete_shape(r.shape, sizes), r.dtype) for r in region.results]
@@ -47,9 +52,8 @@ def run_kernel(
 
 def check_function(text_or_function, arrays: list[np.ndarray], ulps: int = 4, backends=("llvm", "numba")) -> int:
     """Fuse, compare every kernel with its reference on the values that reach it; the number of kernels."""
-    f = parse(text_or_function) if isinstance(text_or_function, str) else text_or_function
-    g = fuse(f)
-    sizes = bind_sizes([i.type for i in f.inputs], [a.shape for a in arrays])
+    g = _fused_text(text_or_function) if isinstance(text_or_function, str) else fuse(text_or_function)
+    sizes = bind_sizes([i.type for i in g.inputs], [a.shape for a in arrays])
     env = dict(zip(g.params, arrays, strict=True))
     count = 0
     for v in g.values():
@@ -66,6 +70,11 @@ def check_function(text_or_function, arrays: list[np.ndarray], ulps: int = 4, ba
         else:
             env[v] = v.op.reference(*[env[o] for o in v.operands], **v.attrs.concrete(sizes))
     return count
+
+
+@functools.cache
+def _fused_text(text: str) -> Function:
+    return fuse(parse(text))
 
 
 def assert_close(got: np.ndarray, want: np.ndarray, ulps: int) -> None:
@@ -128,6 +137,7 @@ def test_elementwise_ops(dtype, arity, ops):
 @pytest.mark.parametrize("op", [op for op in all_ops() if isinstance(op.lowering, Fold)], ids=lambda op: op.name)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "?", "f2", "u1"])
 def test_reductions(op, dtype):
+    """Both compilers read one text: Numba takes every form of one dtype, and the first forms of all others."""
     seen = 0
     for arrays, attrs in op.samples():
         (x,) = arrays
@@ -138,7 +148,8 @@ def test_reductions(op, dtype):
             break
         leaf = fresh_input(TensorType(x.dtype, x.shape))
         f = function("reduce", [(leaf, Input("x", leaf.type))], [op(leaf, **attrs)])
-        check_function(f, [np.ascontiguousarray(x)], 8)
+        backends = ("llvm", "numba") if dtype == "f8" or seen <= 2 else ("llvm",)
+        check_function(f, [np.ascontiguousarray(x)], 8, backends)
 
 
 SHAPES = """

@@ -5,6 +5,7 @@ Generated from the registry. The conventions at points without a derivative are 
 
 from __future__ import annotations
 
+import functools
 import re
 
 import numpy as np
@@ -49,7 +50,7 @@ class Point:
     def __init__(self, op: Op, arrays, attrs, rng):
         self.whole, self.leaves = apply(op, arrays, attrs)
         self.outs = [o for o in observed(self.whole) if is_inexact(o.dtype)]
-        self.arrays = arrays
+        self.arrays, self.attrs = arrays, attrs
         self.moves = [is_inexact(a.dtype) and not unknown(op, k) for k, a in enumerate(arrays)]
         self.wrt = [x for x, m in zip(self.leaves, self.moves, strict=True) if m]
         self.numbers = [a for a, m in zip(arrays, self.moves, strict=True) if m]
@@ -79,7 +80,10 @@ class Point:
         return fine, smooth
 
 
-def points(op: Op, dtype, rng):
+@functools.cache
+def points(op: Op, dtype):
+    """The points that all tests of an op share, with their derivatives."""
+    rng = np.random.default_rng(1)
     return [Point(op, arrays, attrs, rng) for arrays, attrs in smooth_points(op, dtype, rng)]
 
 
@@ -89,9 +93,8 @@ def zeros_if_none(value, like_: np.ndarray):
 
 @each
 def test_jvp_is_the_difference(op: Op, dtype):
-    rng = np.random.default_rng(1)
     compared = 0
-    for p in points(op, dtype, rng):
+    for p in points(op, dtype):
         for fine, smooth, tangent, value in zip(*p.difference(p.outs), p.moved, p.values, strict=True):
             got = np.zeros_like(value) if tangent is None else p.at([tangent])[0]
             assert got.dtype == value.dtype and got.shape == value.shape
@@ -104,8 +107,7 @@ def test_jvp_is_the_difference(op: Op, dtype):
 
 @each
 def test_vjp_is_the_transpose_of_jvp(op: Op, dtype):
-    rng = np.random.default_rng(2)
-    for p in points(op, dtype, rng):
+    for p in points(op, dtype):
         if not p.outs:
             continue
         tangents = [np.zeros_like(x) if t is None else p.at([t])[0] for t, x in zip(p.moved, p.values, strict=True)]
@@ -129,7 +131,7 @@ def test_vjp_is_the_transpose_of_jvp(op: Op, dtype):
 def test_second_derivatives(op: Op, dtype):
     """The derivative of a gradient, forward over reverse and reverse over reverse, against differences of it."""
     rng = np.random.default_rng(3)
-    for p in points(op, dtype, rng)[:6]:
+    for p in points(op, dtype)[:6]:
         grads = [c for c in p.cotangents if c is not None]
         if not grads or (p.outs[0].dtype != dtype and op.name == "cast"):
             continue
@@ -159,9 +161,7 @@ def test_second_derivatives(op: Op, dtype):
                          ids=lambda op: op.name)
 def test_missing_tangents_are_zeros(op: Op):
     """A tangent given for one operand only is the same as zeros for the others."""
-    rng = np.random.default_rng(4)
-    for arrays, attrs in smooth_points(op, DTYPES["f64"], rng)[:4]:
-        p = Point(op, arrays, attrs, rng)
+    for p in points(op, DTYPES["f64"])[:4]:
         for k, x in enumerate(p.wrt):
             zeros = [t if i == k else np.zeros_like(t) for i, t in enumerate(p.tangents)]
             for alone, both in zip(jvp(p.outs, [x], [p.t_leaves[k]]), p.moved, strict=True):
@@ -189,9 +189,7 @@ SIZED = [op for op in DIFFERENTIABLE if smooth_points(op, DTYPES["f64"], np.rand
 @pytest.mark.parametrize("op", SIZED, ids=lambda op: op.name)
 def test_derivatives_with_named_sizes(op: Op):
     """Types, values and derivatives do not need to know the sizes."""
-    rng = np.random.default_rng(5)
-    for arrays, attrs in smooth_points(op, DTYPES["f64"], rng)[:6]:
-        p = Point(op, arrays, attrs, rng)
+    for p in points(op, DTYPES["f64"])[:6]:
         if not p.outs:
             continue
         sizes = {f"n{s}": s for t in [*p.leaves, *p.outs] for s in t.shape}
@@ -200,13 +198,13 @@ def test_derivatives_with_named_sizes(op: Op):
             k = BOUNDS[op.name]
             types[k] = types[k].with_shape([size_name(f"n{s - 1}") + 1 if s > 2 else s for s in p.leaves[k].shape])
         leaves = [fresh_input(t) for t in types]
-        outs = [o for o in observed(op(*leaves, **attrs)) if is_inexact(o.dtype)]
+        outs = [o for o in observed(op(*leaves, **p.attrs)) if is_inexact(o.dtype)]
         assert [concrete_shape(o.shape, sizes) for o in outs] == [o.shape for o in p.outs]
         wrt = [x for x, m in zip(leaves, p.moves, strict=True) if m]
         ts, gs = [fresh_input(x.type) for x in wrt], [fresh_input(o.type) for o in outs]
         roots = [*outs, *jvp(outs, wrt, ts), *vjp(outs, wrt, gs)]
         concrete = [*p.outs, *p.moved, *p.cotangents]
-        env = dict(zip([*leaves, *ts, *gs], [*arrays, *p.tangents, *p.g], strict=True))
+        env = dict(zip([*leaves, *ts, *gs], [*p.arrays, *p.tangents, *p.g], strict=True))
         kept = [k for k, r in enumerate(roots) if r is not None]
         got = run_values([roots[k] for k in kept], env, sizes, check=True)
         for a, b in zip(got, p.at([concrete[k] for k in kept]), strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,8 +39,22 @@ ON_DEVICES = [op for op in SAMPLED if (op.facts.routine is None or IN_TEXT + op.
 
 
 def cases(op: Op) -> list[tuple[list[np.ndarray], dict]]:
-    """The samples of an op, as arrays."""
+    """The samples of an op, as arrays of the caller's own."""
+    found = _contiguous(op)
+    if found is None:
+        return _made(op)
+    return [([a.copy(order="K") for a in arrays], dict(attrs)) for arrays, attrs in found]
+
+
+def _made(op: Op) -> list[tuple[list[np.ndarray], dict]]:
     return [([np.asarray(a) for a in arrays], attrs) for arrays, attrs in op.samples()]
+
+
+@functools.cache
+def _contiguous(op: Op) -> list[tuple[list[np.ndarray], dict]] | None:
+    """The samples, unless a copy of one would lie in memory in another way."""
+    found = _made(op)
+    return found if all(a.flags.forc for arrays, _ in found for a in arrays) else None
 
 
 def apply(op: Op, arrays: Sequence[np.ndarray], attrs: dict) -> tuple[Value, list[Value]]:
