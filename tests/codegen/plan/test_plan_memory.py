@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import time
 import tracemalloc
@@ -189,9 +190,11 @@ def seconds_of_a_plan(shape: tuple, steps: int) -> float:
 @pytest.mark.parametrize("shape", [(N,), (10,)])
 def test_plans_take_time_in_proportion_to_their_values(shape):
     """10,000 and 30,000 values: what is quadratic in 4 ns a pair of them, as looking through a list is, shows."""
-    few, many = (seconds_of_a_plan(shape, n) for n in (5_000, 15_000))
-    if many > 4.2 * few:  # a machine may have been slow once
+    few = many = math.inf
+    for _ in range(4):  # a machine may be slow for once
         few, many = (min(seconds_of_a_plan(shape, n), before) for n, before in ((5_000, few), (15_000, many)))
+        if many <= 4.2 * few:
+            break
     assert many <= 4.2 * few < 40, (few, many)  # about 0.5 seconds for the few on a machine of 2024
 
 
