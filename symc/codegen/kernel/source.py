@@ -36,4 +36,4 @@ def kernel_source(form: Form) -> Source:
     if is_loop_kernel(region):
         return render_loop("kernel", region)
     over = updated_in_place(form)
-    return render("kernel", scalarize(collapse(region), by_rows=True), over, {k: r for k, r in pairs if r not in over})
+    return render("kernel", scalarize(collapse(region), by_rows=True), over, dict(pairs))

@@ -12,7 +12,7 @@ from symc.ir.ops.store import is_epilogue
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Region, Value
-from symc.opt.fusion.kernel_ops import reads_lines
+from symc.opt.fusion.kernel_ops import reads_element, reads_lines
 
 Pairs = Sequence[tuple[int, int]]  # (operand index, result index)
 
@@ -111,13 +111,16 @@ def _shared_pairs(region: Region) -> Pairs:
 
 
 def _end_pairs(region: Region, values: Sequence[Value]) -> Pairs:
-    """An update goes over what it updates, if nothing else reads that; a running sum, or what is sorted, over what it
-    reads in step."""
+    """An update goes over what it updates, if nothing else reads that, but elements that are all read before one is
+    written; a running sum, or what is sorted, over what it reads in step."""
     params = region_params(region)
-    read = [o for v in values for o in v.operands] + list(region.results)
+    ends = [r for r in region.results if is_epilogue(r)]
     out = []
     for r, result in enumerate(region.results):
         if isinstance(result.op.lowering, Update):
+            read = list(region.results)
+            for v in values:
+                read += v.operands[1:] if len(ends) == 1 and reads_element(v, result) else v.operands
             out += [(k, r) for k, p in enumerate(params) if p is result.operands[0] and read.count(p) == 1]
         elif isinstance(result.op.lowering, PackedConcat):
             continue

@@ -22,7 +22,7 @@ from functools import partial
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.op import Update, View
-from symc.ir.ops.kernel import fused, results_of
+from symc.ir.ops.kernel import bounded, fused, results_of
 from symc.ir.ops.shape import concat
 from symc.ir.ops.store import is_epilogue, packed_concat
 from symc.ir.traverse import postorder, rebuild
@@ -43,6 +43,7 @@ from symc.opt.fusion.kernel_ops import (
     needs_memory,
     places_of_rows,
     read_in_step,
+    reads_element,
     reads_anywhere,
     reads_in_place,
 )
@@ -236,6 +237,8 @@ class Fusion:
     def _can_read(self, o: Value, full: bool, shape: Shape, axes: tuple[int, ...] | None, rows: Shape | None,
                   inside: set[Group]) -> bool:
         """A value of the group must be read at the index at which the group computes it."""
+        while o.op is bounded and o in self.inlined:
+            o = o.operands[0]
         near = self._near(o, inside)
         if not near:
             return True
@@ -258,11 +261,14 @@ class Fusion:
         return [s for s in self._behind(o) if s in self.group and self.group[s].find() in inside]
 
     def _updates_alone(self, ends: Iterable[Value], others: Iterable[Value]) -> bool:
-        """True if nothing reads what is updated, so that it can be updated in place."""
+        """True if nothing reads what is updated, so that it can be updated in place; or elements of it alone, where all
+        of them are read before the only one is written."""
+        ends = list(ends)
         for end in ends:
             if isinstance(end.op.lowering, Update) and end.operands[0] not in self.inlined:
                 for v in others:
-                    read = v.operands[1:] if v is end else v.operands
+                    early = len(ends) == 1 and reads_element(v, end)
+                    read = v.operands[1:] if v is end or early else v.operands
                     if any(end.operands[0] in self._behind(o) for o in read):
                         return False
         return True

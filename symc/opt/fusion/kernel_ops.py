@@ -77,6 +77,12 @@ def reads_anywhere(v: Value) -> bool:
     return "indexing" in v.op.traits and not is_epilogue(v)
 
 
+def reads_element(v: Value, update: Value) -> bool:
+    """True if ``v`` looks up one element of what has one element updated."""
+    return (v is not update and reads_anywhere(v) and not v.shape and not space_of(update)
+            and v.operands[0] is update.operands[0])
+
+
 def read_in_step(v: Value) -> Sequence[Value]:
     """The operands of an end, or of a look-up, that are read at the index at which it is computed: what is written or
     looked for, and places, each of one element."""
