@@ -43,8 +43,8 @@ from symc.opt.fusion.kernel_ops import (
     needs_memory,
     places_of_rows,
     read_in_step,
-    reads_element,
     reads_anywhere,
+    reads_element,
     reads_in_place,
 )
 

@@ -346,7 +346,7 @@ def search_of_iota(v: Value) -> Value | None:
     """Places among a count are the numbers, rounded. What is searched for is cut first, so that nothing overflows."""
     a, x = v.operands
     right, n = v.attrs["side"] == "right", a.shape[-1]
-    if a.ndim != 1 or a.dtype not in (I64, DTYPES["f64"]) or not _counts(a):
+    if a.ndim != 1 or a.dtype not in (I64, DTYPES["f64"]) or not _is_count(a):
         return None
     most = splat(n - right, x.type.with_dtype("i64")) if isinstance(n, int) else number_like(n - right, x)
     found = minimum(maximum(x, splat(-right, x.type)), most if x.dtype == I64 else cast(most, dtype=x.dtype))
@@ -355,9 +355,10 @@ def search_of_iota(v: Value) -> Value | None:
     return found + 1 if right else found
 
 
-def _counts(v: Value) -> bool:
+def _is_count(v: Value) -> bool:
     """True of 0, 1, 2, ... as a vector."""
     if v.op.name == "constant":
-        return np.array_equal(v.attrs["value"].data, np.arange(v.shape[0]))
+        data = v.attrs["value"].data
+        return np.array_equal(data, np.arange(data.size))
     base = v.operands[0] if v.op is cast else v
     return base.op is iota and base.dtype in (I64, v.dtype)

@@ -323,7 +323,7 @@ def _qr(e: Emitter) -> None:
         e.quietly("gemm", "N", "C", n - m, m, m, 1.0, others, n, q, m, 0.0, to, n)
 
     with e.each(product(batch), e.matrices(0), e.matrices(1), e.matrices(2)) as matrix:
-        e.lowering.choose(m, n, partial(factor_first, *matrix), partial(factor, *matrix, 0 in e.unread))
+        e.lowering.choose(m, n, partial(factor_first, *matrix), partial(factor, *matrix, alone=0 in e.unread))
 
 
 RECIPES: dict[str, Callable[[Emitter], None]] = {
