@@ -322,8 +322,8 @@ def _qr(e: Emitter) -> None:
             e.code.emit(Op.MOVE, second, first, m * e.dtype.itemsize)
         e.quietly("gemm", "N", "C", n - m, m, m, 1.0, others, n, q, m, 0.0, to, n)
 
-    with e.each(product(batch), e.matrices(0), e.matrices(1), e.matrices(2)) as matrix:
-        e.lowering.choose(m, n, partial(factor_first, *matrix), partial(factor, *matrix, alone=0 in e.unread))
+    with e.each(product(batch), e.matrices(0), e.matrices(1), e.matrices(2)) as (x, q, r):
+        e.lowering.choose(m, n, partial(factor_first, x, q, r), partial(factor, x, q, r, 0 in e.unread))
 
 
 RECIPES: dict[str, Callable[[Emitter], None]] = {
