@@ -53,7 +53,7 @@ def _nearest(a, b):
 
 @inlined
 def near_int_mod(x, y):
-    """Remainder of integers of less than 2**50."""
+    """Remainder of integers of less than 2**50, downwards."""
     b = _float(y)
     c = abs(b)
     _, r = _nearest(-_float(x) if b < 0.0 else _float(x), c)
