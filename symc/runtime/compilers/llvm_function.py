@@ -16,12 +16,11 @@ from symc.codegen.cpu.chunks import ARGUMENTS
 from symc.codegen.language.helpers import Helper
 from symc.codegen.language.syntax import Unsupported, every
 from symc.codegen.language.typed import Pointer, Scalar, Value
-from symc.runtime.compilers.intervals import NEAR, Interval
 from symc.runtime.compilers.llvm import few_registers, wide_vectors
 from symc.runtime.compilers.llvm_expressions import Blocks, llvm_type
 from symc.runtime.compilers.llvm_primitives import PRIMITIVES
 from symc.runtime.compilers.llvm_rarely import MARK, Rarely
-from symc.runtime.compilers.llvm_scalars import LLVM
+from symc.runtime.compilers.llvm_scalars import LLVM, NEAR, Interval
 from symc.runtime.cpu.native.instructions import FAILED, Word
 from symc.runtime.library import MODULE_OF, meaning
 

@@ -8,8 +8,7 @@ from typing import Any
 
 from symc.codegen.language.helpers import Helper
 from symc.codegen.language.typed import Scalar, width
-from symc.runtime.compilers.intervals import NEAR, WORD, Interval, divided, within
-from symc.runtime.compilers.llvm_scalars import Instructions
+from symc.runtime.compilers.llvm_scalars import NEAR, WORD, Instructions, Interval, divided, within
 from symc.runtime.library import meaning, power
 
 #: The greatest whole power that is made of products.
