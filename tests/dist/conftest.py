@@ -12,9 +12,7 @@ from distributed import Client, LocalCluster
 
 @pytest.fixture(scope="package")
 def client() -> Iterator[Any]:
-    # a worker takes long to start on a busy machine: a task that kills its worker is given up after two
-    settings = {"distributed.comm.timeouts.connect": "120s", "distributed.scheduler.allowed-failures": 1}
-    with dask.config.set(settings), LocalCluster(
+    with dask.config.set({"distributed.comm.timeouts.connect": "120s"}), LocalCluster(
         n_workers=2, threads_per_worker=1, memory_limit="1GB", host="127.0.0.1", dashboard_address=None,
     ) as cluster, Client(cluster, set_as_default=False) as found:
         yield found
