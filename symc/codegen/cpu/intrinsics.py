@@ -22,7 +22,7 @@ TABLE: dict[str, Template] = {
     "sub": {"i": "wrap_sub({0}, {1})", "*": "{0} - {1}"},
     "mul": {"b": "({0} and {1})", "i": "wrap_mul({0}, {1})", "*": "{0} * {1}"},
     "rounded_mul": "times({0}, {1})",
-    "neg": "-{0}",
+    "neg": {"i": "wrap_sub(0, {0})", "*": "-{0}"},
     "mulz": "({0} * {1} if {0} != 0 else zero({0}))",
     "div": {"c": "c_div({0}, {1})", "*": "{0} / {1}"},
     "floordiv": {"f": "floordiv({0}, {1})", "*": "int_floordiv({0}, {1})"},
