@@ -11,6 +11,7 @@ from symc.grad.lines import DerivedLines
 from symc.grad.one_op import tangent_of, zeros
 from symc.grad.varying import differentiable_operands
 from symc.ir.op import Custom, Elementwise, Linear, Multilinear, splat
+from symc.ir.ops.reduce import sum_
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 
@@ -37,26 +38,30 @@ def jvp(outputs: Sequence[Value], wrt: Sequence[Value], tangents: Sequence[Value
 
 
 def slope(output: Value, wrt: Value) -> Value | None:
-    """The derivative of a number by a number, where only numbers lie between, or None where there is more.
+    """The derivative of a number by a number where only numbers lie between, or of a sum of all elements where only
+    arrays of the shape of ``wrt`` do and each element is made of the one at its place; None where there is more.
 
     Going forwards, the tangent of a value is the same value whatever it is used for: derivatives of derivatives share
     theirs, and the n-th one is polynomial in n. Cotangents depend on what comes after a value: each derivative that is
     taken backwards is about three times as large as the one before.
     """
+    if output.op is sum_ and output.operands[0].type is wrt.type and not output.ndim:
+        output = output.operands[0]
     order, active = between([output], [wrt])
-    if output not in active or any(not _is_number(v, wrt) for v in order if v in active):
+    if output not in active or any(not _is_by_element(v, wrt) for v in order if v in active):
         return None
     return jvp([output], [wrt], [splat(1, wrt.type)])[0]
 
 
-def _is_number(v: Value, wrt: Value) -> bool:
-    """Is ``v`` a number of the type of ``wrt``, and computed from numbers?"""
-    if v.type is not wrt.type or v.dtype.kind != "f" or v.ndim:
+def _is_by_element(v: Value, wrt: Value) -> bool:
+    """Has ``v`` the type of ``wrt``, and is each element computed from elements at its place?"""
+    if v.type is not wrt.type or v.dtype.kind != "f":
         return False
     fact, own = v.op.derivative, v.op.facts.custom is None and "grad_control" not in v.op.traits
-    same = isinstance(fact, Elementwise | Linear | Multilinear) or (  # the derivative is the same both ways
-        isinstance(fact, Custom) and own and "elementwise" in v.op.traits)
-    return v is wrt or same and not any(o.ndim for o in v.operands)
+    by_element = "elementwise" in v.op.traits
+    same = isinstance(fact, Elementwise | Linear | Multilinear) and (by_element or not v.ndim) or (
+        isinstance(fact, Custom) and own and by_element)  # the derivative is the same both ways
+    return v is wrt or same and all(o.shape == v.shape for o in v.operands)
 
 
 def _tangent(v: Value, done: dict[Value, Any]) -> Any:

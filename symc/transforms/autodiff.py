@@ -41,6 +41,8 @@ from symc.transforms.substitution import substitute
 
 POLICIES = ("raise", "warn", "zero")
 ONLY = "only floats and complex numbers have derivatives"
+#: Values of a derivative from which on it is asked whether there are fewer the other way.
+LARGE = 40
 
 
 class DisconnectedWarning(UserWarning):
@@ -74,12 +76,22 @@ def grad(cost: Any, wrt: Any = None, *, cotangent: Any = None, disconnected: str
     if holomorphic and not all(w.dtype.kind == "c" for w in leaves):
         raise GradientError("grad: holomorphic=True needs complex values in wrt", values=[row(w) for w in leaves])
     stable, stable_wrt = stabilized([output], leaves)
-    number = slope(*stable, *stable_wrt) if cotangent is None and len(leaves) == 1 else None
-    found = vjp_values(stable, stable_wrt, [seed], cut=False) if number is None else [number]
+    found = _derivative(*stable, *stable_wrt) if cotangent is None and len(leaves) == 1 else None
+    found = found or vjp_values(stable, stable_wrt, [seed], cut=False)
     results = settle("grad", found, [output], leaves, disconnected)
     if holomorphic:
         results = [conjugate(g) for g in results]
     return _like(wrt, structure, results)
+
+
+def _derivative(output: Value, wrt: Value) -> list[Value | None] | None:
+    """The derivative of a number; of a sum over elements, if it is simpler forwards, as those of higher order are."""
+    forwards = slope(output, wrt)
+    if forwards is None or not forwards.ndim:
+        return None if forwards is None else [forwards]
+    (backwards,) = vjp_values([output], [wrt], [splat(1, output.type)], cut=False)
+    sizes = [0 if g is None else len(postorder([g])) for g in (forwards, backwards)]
+    return [forwards if sizes[1] > LARGE and sizes[0] < 0.9 * sizes[1] else backwards]
 
 
 def value_and_grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0,

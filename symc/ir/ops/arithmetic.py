@@ -20,9 +20,9 @@ import numpy as np
 from symc.ir import ranges
 from symc.ir.facts import Exact, Facts
 from symc.ir.op import Custom, Elementwise, Linear, Multilinear, Op, lookup
-from symc.ir.ops.compare import eq, ge
+from symc.ir.ops.compare import eq, ge, isfinite
 from symc.ir.ops.elementwise import elementwise, like
-from symc.ir.ops.logic import and_, where
+from symc.ir.ops.logic import and_, not_, where
 from symc.ir.value import Value
 
 NUMBERS = "iufc"
@@ -67,9 +67,11 @@ def _mulz(x, y):
 
 
 def _mulz_second(g: Value, v: Value) -> Value:
-    """The second operand does not matter where the first is 0, whatever g is there."""
+    """The second operand does not matter where the first is 0, even if g is infinite or nan there. (Where g is finite
+    nothing is chosen: the derivative of this by x is g, also where x is 0.)"""
     x = v.operands[0]
-    return where(eq(x, 0), like(x, 0), mulz(g, conjugate(x)))
+    lost = and_(eq(x, 0), not_(isfinite(g)))
+    return mulz(where(lost, like(g, 0), g), conjugate(x))
 
 
 mulz: Op = elementwise("mulz", 2, "fc", _mulz,
