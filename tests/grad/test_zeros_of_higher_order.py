@@ -61,5 +61,6 @@ def test_derivatives_at_zeros(name: str, whole: bool) -> None:
     f = sc.compile(orders[1:], [x], mode="reference")
     got = np.array(f(np.array(POINTS))).T if whole else np.array([f(p) for p in POINTS])
     with mp.workdps(40):
-        want = [[float(c * math.factorial(n)) for n, c in enumerate(mp.taylor(exact, mp.mpf(p), ORDERS))] for p in POINTS]
+        series = [mp.taylor(exact, mp.mpf(p), ORDERS) for p in POINTS]
+    want = [[float(c * math.factorial(n)) for n, c in enumerate(s)] for s in series]
     np.testing.assert_allclose(got, np.array(want)[:, 1:], rtol=1e-7, atol=1e-7, err_msg=name)
