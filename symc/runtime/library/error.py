@@ -84,17 +84,17 @@ def erfcx_near64(a):
 @inlined
 def erfcx(x):
     """exp(x**2) erfc(x), computed in f64: above 27 by the asymptotic series, below 0 by reflection."""
-    given, x = x, f64(x)
-    a = at_most(abs(x), 27.5)
+    y = f64(x)
+    a = at_most(abs(y), 27.5)
     square = a * a
     q, s1, s2 = split64_twice(square, fma(a, a, -square))
     near = erfcx_near64(a)
-    w = 1.0 / x
+    w = 1.0 / y
     z = w * w * 0.5
     series = 1.0 - z * (1.0 - z * (3.0 - z * (15.0 - z * (105.0 - z * (945.0 - z * 10395.0)))))
     far = 0.5641895835477563 * w * series
-    y = far if x > 27.0 else near
-    return like(given, 2.0 * ((1.0 + q) * s1 * s2) - near if x < 0.0 else y)
+    right = far if y > 27.0 else near
+    return like(x, 2.0 * ((1.0 + q) * s1 * s2) - near if y < 0.0 else right)
 
 
 @inlined
