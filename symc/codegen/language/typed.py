@@ -28,7 +28,9 @@ class Scalar:
 
 
 class Pointer:
-    """An operand in memory, of elements of a type."""
+    """An operand in memory, of elements of a type. ``note``: what is said of stores there."""
+
+    note = ""
 
     def __init__(self, element: str, ref: str):
         self.element, self.ref = element, ref

@@ -73,6 +73,12 @@ def few_registers() -> bool:
     return features.get("avx2", False) and not features.get("avx512f", False)
 
 
+@functools.cache
+def nontemporal() -> bool:
+    """True if the processor has vectors and stores of them that leave the cache alone (``llvm_streams``)."""
+    return llvm().get_host_cpu_features().get("avx2", False)
+
+
 #: What LLVM does unless it is told not to: a loop is written twice, for a stride of one that it hopes for, and without
 #: vectors for others; instructions are put in another order.
 VERSIONING, SCHEDULING = "enable-mem-access-versioning", "enable-misched"

@@ -6,6 +6,7 @@ A kernel costs 10 to 40 ms so, against 40 to 350 through Numba's front end. What
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from symc.codegen.language.typed import Pointer, Scalar
 from symc.ir.dtypes import RECORDS
 from symc.ir.phases import phase
 from symc.runtime.cache.object_cache import Entry
+from symc.runtime.compilers import llvm_streams
 from symc.runtime.compilers.image import linked
 from symc.runtime.compilers.llvm import SCHEDULING, VERSIONING, llvm, lock, target_machine, without
 from symc.runtime.compilers.llvm_function import IN_ORDER, Module
@@ -36,7 +38,10 @@ def kernel_code(source: Source, symbol: str) -> Entry:
     with lock:
         machine = target_machine()
         with without(VERSIONING, *[SCHEDULING] * (IN_ORDER in text)):
-            code = machine.emit_object(optimized(text, machine))
+            module = optimized(text, machine)
+            if llvm_streams.KEPT in text:
+                module = _parsed(llvm_streams.past_cache(str(module)), llvm().create_context(), machine)
+            code = machine.emit_object(module)
     return entry_of(code, (symbol,), scipy_functions.called_in(text))
 
 
@@ -67,8 +72,16 @@ def kernel_ir(source: Source) -> str:
     operands: dict[str, Any] = {
         n: Scalar("i64", f"%{n}") if k is None else Pointer(k, f"%{n}") for n, k in zip(names, kinds, strict=True)}
     module = Module()
-    module.kernel(tree, operands)
+    module.kernel(tree, operands, _units(source, names))
     return module.text().replace(" nounwind", f" nounwind {DENORMALS}")
+
+
+def _units(source: Source, names: Sequence[str]) -> str:
+    """The length of a kernel's outermost loop, if that is run in chunks and is an argument or a number."""
+    if source.chunks is None or isinstance(source.chunks.units, int):
+        return str(source.chunks.units) if source.chunks else ""
+    sizes = dict(zip(source.sizes, names[source.numbers - len(source.sizes) :], strict=False))
+    return f"%{sizes[source.chunks.units]}" if source.chunks.units in sizes else ""
 
 
 def _stored(dtype: np.dtype) -> str:

@@ -91,7 +91,7 @@ class Blocks(Instructions):
         pointer, address = self.place_of(target)
         x = self.cast(x, pointer.element)
         for k, (kind, at) in enumerate(self.in_memory(pointer, address)):
-            self.do(f"store {LLVM[kind]} {(x if kind == x.type else self.part(x, k)).ref}, ptr {at}")
+            self.do(f"store {LLVM[kind]} {(x if kind == x.type else self.part(x, k)).ref}, ptr {at}{pointer.note}")
 
     def in_table(self, numbers: Sequence[Any], t: str, index: Scalar) -> Scalar:
         table = self.module.table([self.constant(t, x).ref for x in numbers], t)

@@ -16,7 +16,8 @@ from symc.codegen.cpu.chunks import ARGUMENTS
 from symc.codegen.language.helpers import Helper
 from symc.codegen.language.syntax import Unsupported, every
 from symc.codegen.language.typed import Pointer, Scalar, Value
-from symc.runtime.compilers.llvm import few_registers, wide_vectors
+from symc.runtime.compilers import llvm_streams
+from symc.runtime.compilers.llvm import few_registers, nontemporal, wide_vectors
 from symc.runtime.compilers.llvm_expressions import Blocks, llvm_type
 from symc.runtime.compilers.llvm_primitives import PRIMITIVES
 from symc.runtime.compilers.llvm_rarely import MARK, Rarely
@@ -87,6 +88,7 @@ class Module:
         self.rare = Rarely()
         self.step = 0  # how many elements the loop over a row takes in a step, at most
         self.beside = False  # whether loops that call functions take several vectors side by side
+        self.streams = False  # whether results may be written past the cache
         self.afterwards: Module | None = None  # what is linked in after vectorization; none in that module itself
 
     def declare(self, name: str, result: str, operands: Sequence[str], body: Sequence[str] = ()) -> None:
@@ -132,29 +134,30 @@ class Module:
         operands = (condition, usual, *xs)
         return self.rare.call(symbol, [x.type for x in operands], [x.ref for x in operands])
 
-    def kernel(self, tree: ast.FunctionDef, operands: Mapping[str, Value]) -> None:
-        """A kernel, called ``kernel``, and its entry, which takes the address of its arguments as 64-bit words."""
+    def kernel(self, tree: ast.FunctionDef, operands: Mapping[str, Value], units: str = "") -> None:
+        """A kernel, called ``kernel``, and its entry, which takes the address of its arguments as 64-bit words.
+        ``units``: the argument that is the length of its outermost loop, if that is run in chunks."""
         self.afterwards = Module()
         elements = {v.element for v in operands.values() if isinstance(v, Pointer)}
         widest = 8 if elements & {"f64", "i64", "u64", "c128"} else 4
         self.beside = few_registers()
         self.step = 0 if "words" in operands else (BESIDE * 32 if self.beside else STEP) // widest
+        calls = any(map(_is_helper, every(tree)))
+        stream = None if calls or not nontemporal() else llvm_streams.stream(tree, units, operands)
         f = _Function(self, meaning, operands)
         f.of_places()
+        if stream is not None:
+            self.streams = True
+            operands[stream.name].note = ", !llvm.access.group !4"
+            f.do(f"call void {llvm_streams.KEPT}({llvm_streams.STREAMS})")
         f.body(tree.body)
-        kinds = ["ptr" if isinstance(v, Pointer) else "i64" for v in operands.values()]
         head = ", ".join(f"ptr noalias nocapture {v.ref}" if isinstance(v, Pointer) else f"i64 {v.ref}"
-                         for v in operands.values())
-        how = WIDE if wide_vectors() and any(_is_helper(n) or _is_extreme(n) for n in every(tree)) else ""
+                         for v in operands.values()) + f", {llvm_streams.STREAMS}" * self.streams
+        how = WIDE if wide_vectors() and (calls or any(map(_is_extreme, every(tree)))) else ""
         if self.beside and len(set(_REAL.findall(" ".join([*self.functions, f.text()])))) > MANY:
             how += IN_ORDER
         self.functions.append(f"define internal void @kernel({head}) noinline nounwind{how} {{\n{f.text()}}}\n")
-        lines = []
-        for k, kind in enumerate(kinds):
-            lines.append(f"  %p{k} = getelementptr i64, ptr %words, i64 {k}\n  %a{k} = load {kind}, ptr %p{k}\n")
-        call = ", ".join(f"{kind} %a{k}" for k, kind in enumerate(kinds))
-        lines.append(f"  call void @kernel({call})\n  ret void\n")
-        self.functions.append(f"define void @entry(ptr %words) nounwind {{\n{''.join(lines)}}}\n")
+        self.functions.append(llvm_streams.entry(operands, stream))
 
     def short_loop(self) -> str:
         """Metadata of a branch back in a loop of few steps: its last vector is not full, and masked."""
@@ -162,7 +165,7 @@ class Module:
         return self._note()
 
     def _note(self) -> str:
-        return f", !llvm.loop !{len(self.loops) + 3}"
+        return f", !llvm.loop !{len(self.loops) + 4}"
 
     def noted_loop(self, of_loops: bool) -> str:
         """Metadata of a branch back in a loop that is not unrolled once it is vectorized; one of other such loops not
@@ -185,8 +188,10 @@ class Module:
         notes = ['!0 = !{!"llvm.loop.vectorize.followup_all", !1}', '!1 = !{!"llvm.loop.unroll.disable"}']
         notes.append('!2 = !{!"llvm.loop.vectorize.predicate.enable", i1 true}')
         notes.append(f'!3 = !{{!"llvm.loop.interleave.count", i32 {BESIDE}}}')
-        notes += [f"!{k} = distinct !{{!{k}, {note}}}" for k, note in enumerate(self.loops, 4)]
-        text = "\n".join([*self.declared.values(), *tables, *self.functions, *notes, ""])
+        notes.append("!4 = distinct !{}")
+        notes += [f"!{k} = distinct !{{!{k}, {note}}}" for k, note in enumerate(self.loops, 5)]
+        declared = [*self.declared.values(), *llvm_streams.DECLARED * self.streams]
+        text = "\n".join([*declared, *tables, *self.functions, *notes, ""])
         if not self.rare.found:
             return text
         assert self.afterwards is not None
