@@ -18,6 +18,7 @@ from symc.codegen.cpu.folds import Accumulator, fold_parts, is_long
 from symc.codegen.cpu.search import emit_bisect
 from symc.codegen.cpu.stores import PUTS
 from symc.codegen.cpu.text import failing, loaded, number, scalar, stored
+from symc.codegen.cpu.tiles import open_tiles, turned
 from symc.codegen.cpu.writer import Row, Target, Writer
 from symc.codegen.kernel.index_splitting import Range, cut, limits, part
 from symc.codegen.kernel.scalarize import Loops
@@ -243,7 +244,11 @@ class Renderer(Writer):
         as they are."""
         depth, chunked, axis = at
         every = [a for found in accumulators.values() for a in found]
-        index, inner = self.open_loops(loop.shape, depth, every if chunked else [], axis)
+        tile = turned(loop.members[0]) if depth == 1 and len(loop.members) == 1 and not every else None
+        if tile is not None:
+            index, inner = open_tiles(self, loop.shape, tile, depth)
+        else:
+            index, inner = self.open_loops(loop.shape, depth, every if chunked else [], axis)
         for v in loop.members:
             scope = self.enter(v, index, env)
             if v in accumulators:
