@@ -43,7 +43,7 @@ def register_pass(p: Pass) -> Pass:
     """Add a pass. Its name must be new."""
     if p.name in _passes:
         raise PipelineError(f"a pass is already called {p.name!r}")
-    how = p.function or p.loops or p.records
+    how = p.function or p.records
     extensions.note("pass", p.name, extensions.PACKAGE if how is None else extensions.file_of(how))
     _passes[p.name] = p
     return p
@@ -179,8 +179,6 @@ def _can_apply(p: Pass, words: frozenset[str], selection: Selection) -> bool:
         rules = selected_rules(p.families, selection)
         roots = remembered(("roots", rules), lambda: frozenset(root for r in rules for root in r.roots))
         return ANY in roots or not words.isdisjoint(roots)
-    if p.loops is not None:
-        return "control" in words
     return not p.on or not words.isdisjoint(p.on)
 
 
@@ -244,15 +242,10 @@ def _run(
                 if union is None:
                     union = unions[known] = families | (known or families)
                 tried[v] = union
-    elif p.loops is not None:
-        fired = -len(provenance.firings)
-        run = partial(p.loops, provenance)
-        new = in_bodies(run, f, p.bodies == "outer") if _any_bodies(before) else f
-        fired += len(provenance.firings)
     elif p.records is not None:
         fired = -len(provenance.firings)
         change = partial(p.records, provenance)
-        new = in_bodies(change, f) if p.bodies else change(f)
+        new = in_bodies(change, f, p.bodies == "outer") if p.bodies else change(f)
         fired += len(provenance.firings)
     else:
         new = _run_function(p, f, before)

@@ -22,7 +22,6 @@ class Pass:
     """A pass: either ``families`` of rules, which look into loops and branches, or a function.
 
     ``bodies``: the function is run on the bodies of loops and branches too, "inner" ones first or "outer" ones first.
-    ``loops``: a function on loops and branches, which records what it did; it always runs on bodies too.
     ``records``: a function that records what it did; without ``bodies`` it sees to them itself.
     ``reasons``: of the functions before and after, what the pass left alone, and why in words.
     ``on``: it does nothing to a function without one of these (``words_of``).
@@ -35,7 +34,6 @@ class Pass:
     families: tuple[str, ...] = ()
     function: Callable[[Function], Function] | None = None
     bodies: str = ""
-    loops: Callable[[Provenance, Function], Function] | None = None
     records: Callable[[Provenance, Function], Function] | None = None
     reasons: Callable[[Function, Function], Iterable[tuple[Value | None, str]]] | None = None
     on: tuple[str, ...] = ()
@@ -47,6 +45,11 @@ def lazy(path: str) -> Callable[..., Any]:
     """A function of a module of the optimizer, by name: the module is imported when it is called."""
     module, name = path.rsplit(".", 1)
     return lambda *given: getattr(import_module(f"symc.opt.{module}"), name)(*given)
+
+
+def _of_loops(path: str, bodies: str = "inner") -> dict[str, Any]:
+    """Fields of a pass on loops and branches, those in bodies too, which records what it did."""
+    return dict(records=lazy(path), bodies=bodies, on=("control",))
 
 
 #: What every pass of rules applies besides its own: whatever it makes is canonical again.
@@ -77,30 +80,30 @@ PASSES = (
     Pass("open_blocks", "Opaque blocks become what their regions compute.",
          function=lazy("inline.open_blocks"), on=("inline",)),
     Pass("unroll", "Loops of few steps and choices that are made become ordinary values.",
-         loops=lazy("loops.unroll.unroll"),
+         **_of_loops("loops.unroll.unroll"),
          reasons=lazy("why.reasons.of_unroll")),
     Pass("reverse_loops", "A loop over reversed rows goes the other way.",
-         loops=lazy("loops.loop_reversal.reverse_loops")),
+         **_of_loops("loops.loop_reversal.reverse_loops")),
     Pass("merge_scans", "Loops over the same steps become one loop, choices by one value one choice.",
-         loops=lazy("loops.merge.merge_scans"), bodies="outer", reasons=lazy("why.reasons.of_merge_scans")),
+         **_of_loops("loops.merge.merge_scans", "outer"), reasons=lazy("why.reasons.of_merge_scans")),
     Pass("last_state", "Of results of which only the last steps are read, only those are kept.",
-         loops=lazy("loops.last.last_state")),
-    Pass("dead_loop", "Loops and branches carry along nothing that is not used.", loops=lazy("loops.dead.dead_loop")),
+         **_of_loops("loops.last.last_state")),
+    Pass("dead_loop", "Loops and branches carry along nothing that is not used.", **_of_loops("loops.dead.dead_loop")),
     Pass("pretranspose", "A matrix that every step multiplies with is transposed once, if it must be.",
-         loops=lazy("loops.pretranspose.pretranspose")),
+         **_of_loops("loops.pretranspose.pretranspose")),
     Pass("pack", "Products that share an operand, and sums of products, become one product.",
          records=lazy("matmul.pack.pack"), on=("dot", "control"),
          reasons=lazy("why.reasons.of_pack")),
     Pass("hoist", "Values that are the same in every step of a loop are computed once.",
-         loops=lazy("loops.hoist.hoist"), reasons=lazy("why.reasons.of_hoist")),
+         **_of_loops("loops.hoist.hoist"), reasons=lazy("why.reasons.of_hoist")),
     Pass("push_out", "Products of rows are computed for all steps at once, before the loop.",
-         loops=lazy("loops.push.push_out"),
+         **_of_loops("loops.push.push_out"),
          reasons=lazy("why.reasons.of_push_out")),
     Pass("pull_out", "Products that no carry needs are computed for all steps at once, after the loop.",
-         loops=lazy("loops.push.pull_out")),
+         **_of_loops("loops.push.pull_out")),
     Pass("accumulate", "Sums over steps of products are one product outside of the loop.",
-         loops=lazy("loops.accumulate.accumulate")),
-    Pass("sink", "Values that one branch alone needs are computed in it.", loops=lazy("loops.sink.sink")),
+         **_of_loops("loops.accumulate.accumulate")),
+    Pass("sink", "Values that one branch alone needs are computed in it.", **_of_loops("loops.sink.sink")),
     Pass("chains", "Products of several matrices are multiplied in the order that costs least.",
          records=lazy("matmul.chains.chains"), bodies="inner", on=("dot",)),
     Pass("native_products", "Products of 16-bit factors read them as they are stored.",

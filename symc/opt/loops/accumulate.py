@@ -7,7 +7,6 @@ anyway. How sums over steps are formed is in ``symc.grad.accumulate``, which gra
 from __future__ import annotations
 
 from symc.grad.accumulate import Sums, add_to, sum_over_steps
-from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.op import splat
 from symc.ir.ops.arithmetic import add, neg, sub
@@ -15,27 +14,19 @@ from symc.ir.ops.control import scan
 from symc.ir.traverse import postorder, users
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
-from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.batch import pure
 from symc.opt.loops.dead import tidy
-from symc.opt.loops.edit import Edit, Results, depends, moved
-from symc.opt.loops.form import Carry, Loop
+from symc.opt.loops.edit import Results, depends, moved
+from symc.opt.loops.form import Carry, Loop, on_loops
 
 
-def accumulate(provenance: Provenance, f: Function) -> Function:
-    """``f`` with sums over steps formed outside of loops."""
-    edit = Edit(f, provenance, "accumulate")
-
-    def visit(old: Value, new: Value) -> Results | None:
-        if new.op is not scan:
-            return None
-        loop = Loop(edit, new, edit.used.get(old, set()))
-        wanted = set() if loop.fixed else set(loop.finals.values())
-        uses, count = _uses(loop) if wanted else ({}, {})
-        found = {c.leaf: x for c in loop.carries if c.leaf in wanted and (x := _added(c, uses, count)) is not None}
-        return _take_out(loop, found) if found else None
-
-    return edit.run(visit)
+@on_loops("accumulate", scan)
+def accumulate(loop: Loop) -> Results | None:
+    """Forms sums over steps outside of a loop."""
+    wanted = set() if loop.fixed else set(loop.finals.values())
+    uses, count = _uses(loop) if wanted else ({}, {})
+    found = {c.leaf: x for c in loop.carries if c.leaf in wanted and (x := _added(c, uses, count)) is not None}
+    return _take_out(loop, found) if found else None
 
 
 def _uses(loop: Loop) -> tuple[dict[Value, list[Value]], dict[Value, int]]:

@@ -6,10 +6,12 @@ is a ``param`` of any number; numbers are given out anew when the loop is built.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from symc.ir.function import Hints
+from symc.ir.function import Function, Hints
 from symc.ir.location import NOWHERE
+from symc.ir.op import Op
 from symc.ir.ops.control import scan, while_
 from symc.ir.ops.effect import has_effect
 from symc.ir.ops.kernel import results_of
@@ -17,6 +19,7 @@ from symc.ir.record import dataclass
 from symc.ir.traverse import region_params, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, param
+from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.edit import Edit, Results, moved, ordered
 
 
@@ -173,3 +176,21 @@ class Loop:
         region = Region([leaf.type for leaf in leaves], moved(results, mapping, self.lines, lines))
         self.edit.note_region(region, lines)
         return region
+
+
+def on_loops(name: str, *ops: Op) -> Callable[[Callable[[Loop], Results | None]], Callable[..., Function]]:
+    """Makes a pass called ``name`` of what gives other results for a loop of one of these ops; None: it stays."""
+
+    def declare(change: Callable[[Loop], Results | None]) -> Callable[..., Function]:
+        @functools.wraps(change)
+        def run(provenance: Provenance, f: Function) -> Function:
+            edit = Edit(f, provenance, name)
+
+            def visit(old: Value, new: Value) -> Results | None:
+                return change(Loop(edit, new, edit.used.get(old, set()))) if new.op in ops else None
+
+            return edit.run(visit)
+
+        return run
+
+    return declare

@@ -7,36 +7,27 @@ a product reads must lie in memory: it moves whole. Nothing leaves a branch: it 
 from __future__ import annotations
 
 from symc.ir.bodies import is_free
-from symc.ir.function import Function
-from symc.ir.ops.control import cond
+from symc.ir.ops.control import scan, while_
 from symc.ir.ops.effect import has_effect
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
-from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.dead import reads_elements, tidy
-from symc.opt.loops.edit import Edit, Results, depends, may_fail, runs
-from symc.opt.loops.form import Loop
+from symc.opt.loops.edit import Results, depends, may_fail, runs
+from symc.opt.loops.form import Loop, on_loops
 
 
-def hoist(provenance: Provenance, f: Function) -> Function:
-    """``f`` with invariant values of loops computed outside."""
-    edit = Edit(f, provenance, "hoist")
-
-    def visit(old: Value, new: Value) -> Results | None:
-        if new.op is cond:
-            return None
-        loop = Loop(edit, new, edit.used.get(old, set()))
-        values = invariant(loop)
-        if not values:
-            return None
-        made = loop.move_out(values)
-        loop.substitute({v: loop.capture(m) for v, m in zip(values, made, strict=True)})
-        for v, m in zip(values, made, strict=True):
-            edit.record(v, m, [edit.hints.get(m, frozenset())])
-        tidy(loop)
-        return loop.build()[1]
-
-    return edit.run(visit)
+@on_loops("hoist", scan, while_)
+def hoist(loop: Loop) -> Results | None:
+    """Computes invariant values of a loop outside."""
+    values, edit = invariant(loop), loop.edit
+    if not values:
+        return None
+    made = loop.move_out(values)
+    loop.substitute({v: loop.capture(m) for v, m in zip(values, made, strict=True)})
+    for v, m in zip(values, made, strict=True):
+        edit.record(v, m, [edit.hints.get(m, frozenset())])
+    tidy(loop)
+    return loop.build()[1]
 
 
 def invariant(loop: Loop) -> list[Value]:

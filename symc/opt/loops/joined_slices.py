@@ -8,43 +8,34 @@ from __future__ import annotations
 
 from symc.grad.residuals import size_in_bytes
 from symc.ir.dim import Size
-from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.ops.control import scan
 from symc.ir.ops.shape import concat, slice_
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
-from symc.opt.engine.provenance import Provenance
-from symc.opt.loops.edit import Edit, Results
-from symc.opt.loops.form import Given, Loop
+from symc.opt.loops.edit import Results
+from symc.opt.loops.form import Given, Loop, on_loops
 
 #: Where a piece lies: the start, size and step along every axis of a step.
 Place = dict[str, tuple]
 
 
-def join_stacks(provenance: Provenance, f: Function) -> Function:
-    """``f``, where loops stack what parts are taken of, not the parts."""
-    edit = Edit(f, provenance, "pack")
-
-    def visit(old: Value, new: Value) -> Results | None:
-        if new.op is not scan:
-            return None
-        loop = Loop(edit, new, edit.used.get(old, set()))
-        pieces = {} if loop.fixed else _stacked_pieces(loop)
-        if not pieces:
-            return None
-        keys = {whole: loop.stack(whole) for whole in dict.fromkeys(w for w, _ in pieces.values())}
-        gone = {k: (y, *pieces[y]) for k, y in loop.stacks.items() if y in pieces}
-        for k in gone:
-            del loop.stacks[k]
-        out = dict(loop.build()[1])
-        for k, (y, whole, place) in gone.items():
-            rows = {"start": 0, "size": loop.length, "step": 1}
-            out[k] = slice_(out[keys[whole]], **{key: (rows[key], *place[key]) for key in rows})
-            edit.note(out[k], loop.lines.get(y, NOWHERE))
-        return out
-
-    return edit.run(visit)
+@on_loops("pack", scan)
+def join_stacks(loop: Loop) -> Results | None:
+    """Stacks what parts are taken of, not the parts."""
+    pieces = {} if loop.fixed else _stacked_pieces(loop)
+    if not pieces:
+        return None
+    keys = {whole: loop.stack(whole) for whole in dict.fromkeys(w for w, _ in pieces.values())}
+    gone = {k: (y, *pieces[y]) for k, y in loop.stacks.items() if y in pieces}
+    for k in gone:
+        del loop.stacks[k]
+    out = dict(loop.build()[1])
+    for k, (y, whole, place) in gone.items():
+        rows = {"start": 0, "size": loop.length, "step": 1}
+        out[k] = slice_(out[keys[whole]], **{key: (rows[key], *place[key]) for key in rows})
+        loop.edit.note(out[k], loop.lines.get(y, NOWHERE))
+    return out
 
 
 def _stacked_pieces(loop: Loop) -> dict[Value, tuple[Value, Place]]:
@@ -81,34 +72,27 @@ def _covers(whole: Value, pieces: list[Value]) -> bool:
     return 2 * sum(size_in_bytes(p.type) for p in pieces) >= size_in_bytes(whole.type)
 
 
-def join_rows(provenance: Provenance, f: Function) -> Function:
-    """``f``, where loops take rows of an array, not of its parts."""
-    edit = Edit(f, provenance, "pack")
-
-    def visit(old: Value, new: Value) -> Results | None:
-        if new.op is not scan or new.attrs["xs"] < 2:
-            return None
-        loop = Loop(edit, new, edit.used.get(old, set()))
-        by_whole: dict[Value, list[Given]] = {}
-        for r in loop.rows:
-            if r.operand.op is slice_ and _keeps_rows(r.operand):
-                by_whole.setdefault(r.operand.operands[0], []).append(r)
-        by_whole = {w: rows for w, rows in by_whole.items() if len(rows) > 1}
-        if not by_whole:
-            return None
-        changed: dict[Value, Value] = {}
-        for whole, rows in by_whole.items():
-            row = Given(loop.leaf(rows[0].leaf.type.with_shape(whole.shape[1:])), whole)
-            loop.rows.append(row)
-            for r in rows:
-                changed[r.leaf] = slice_(row.leaf, **{k: r.operand.attrs[k][1:] for k in ("start", "size", "step")})
-        loop.rows = [r for r in loop.rows if r.leaf not in changed]
-        loop.substitute(changed)
-        made, out = loop.build()
-        edit.record(new, made if made is not None else new)
-        return out
-
-    return edit.run(visit)
+@on_loops("pack", scan)
+def join_rows(loop: Loop) -> Results | None:
+    """Takes rows of an array, not of its parts."""
+    by_whole: dict[Value, list[Given]] = {}
+    for r in loop.rows:
+        if r.operand.op is slice_ and _keeps_rows(r.operand):
+            by_whole.setdefault(r.operand.operands[0], []).append(r)
+    by_whole = {w: rows for w, rows in by_whole.items() if len(rows) > 1}
+    if not by_whole:
+        return None
+    changed: dict[Value, Value] = {}
+    for whole, rows in by_whole.items():
+        row = Given(loop.leaf(rows[0].leaf.type.with_shape(whole.shape[1:])), whole)
+        loop.rows.append(row)
+        for r in rows:
+            changed[r.leaf] = slice_(row.leaf, **{k: r.operand.attrs[k][1:] for k in ("start", "size", "step")})
+    loop.rows = [r for r in loop.rows if r.leaf not in changed]
+    loop.substitute(changed)
+    made, out = loop.build()
+    loop.edit.record(loop.value, made if made is not None else loop.value)
+    return out
 
 
 def _keeps_rows(v: Value) -> bool:

@@ -8,47 +8,40 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from symc.ir.function import Function
 from symc.ir.location import NOWHERE
-from symc.ir.ops.control import cond
+from symc.ir.ops.control import scan, while_
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.shape import transpose
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
-from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.dead import tidy
-from symc.opt.loops.edit import Edit, Results, depends, runs
-from symc.opt.loops.form import Loop
+from symc.opt.loops.edit import Results, depends, runs
+from symc.opt.loops.form import Loop, on_loops
 
 
-def pretranspose(provenance: Provenance, f: Function) -> Function:
-    """``f`` with captured matrices transposed outside of the loops that read them across their rows."""
-    edit = Edit(f, provenance, "pretranspose")
-
-    def visit(old: Value, new: Value) -> Results | None:
-        if new.op is cond or new.attrs.get("length") == 1:
-            return None
-        loop = Loop(edit, new, edit.used.get(old, set()))
-        values = postorder(loop.roots())
-        once = set(values) - depends(loop.roots(), loop.varying) if runs(new) else set(loop.constants)
-        across = {v: k for v in values if (k := reads_across(v, once)) is not None}
-        if not across:
-            return None
-        changed: dict[Value, Value] = {}
-        for v, k in across.items():
-            (made,) = loop.move_out([transpose(v.operands[k], perm=(1, 0))])
-            operands, contract = list(v.operands), list(v.attrs["contract"])
-            operands[k], contract[k] = loop.capture(made), (1 - contract[k][0],)
-            changed[v] = dot(*operands, contract=tuple(contract), batch=v.attrs["batch"])
-            lines = loop.lines.get(v, NOWHERE)
-            loop.lines[changed[v]] = loop.lines.get(changed[v], NOWHERE) | lines
-            edit.note(made, lines)
-            edit.record(v, changed[v], [lines])
-        loop.substitute(changed)
-        tidy(loop)
-        return loop.build()[1]
-
-    return edit.run(visit)
+@on_loops("pretranspose", scan, while_)
+def pretranspose(loop: Loop) -> Results | None:
+    """Transposes captured matrices, which a loop reads across their rows, outside of it."""
+    if loop.value.attrs.get("length") == 1:
+        return None
+    values = postorder(loop.roots())
+    once = set(values) - depends(loop.roots(), loop.varying) if runs(loop.value) else set(loop.constants)
+    across = {v: k for v in values if (k := reads_across(v, once)) is not None}
+    if not across:
+        return None
+    changed: dict[Value, Value] = {}
+    for v, k in across.items():
+        (made,) = loop.move_out([transpose(v.operands[k], perm=(1, 0))])
+        operands, contract = list(v.operands), list(v.attrs["contract"])
+        operands[k], contract[k] = loop.capture(made), (1 - contract[k][0],)
+        changed[v] = dot(*operands, contract=tuple(contract), batch=v.attrs["batch"])
+        lines = loop.lines.get(v, NOWHERE)
+        loop.lines[changed[v]] = loop.lines.get(changed[v], NOWHERE) | lines
+        loop.edit.note(made, lines)
+        loop.edit.record(v, changed[v], [lines])
+    loop.substitute(changed)
+    tidy(loop)
+    return loop.build()[1]
 
 
 def reads_across(v: Value, once: Collection[Value]) -> int | None:

@@ -12,16 +12,14 @@ from collections.abc import Iterable, Sequence
 
 from symc.grad.residuals import size_in_bytes
 from symc.ir.dim import number
-from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.ops.control import scan
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
-from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.batch import all_steps, can_batch, is_expensive, pure
 from symc.opt.loops.dead import tidy
-from symc.opt.loops.edit import Edit, Results, depends
-from symc.opt.loops.form import Given, Loop
+from symc.opt.loops.edit import Results, depends
+from symc.opt.loops.form import Given, Loop, on_loops
 
 #: What is stacked in place of the results of a loop may take this many times their bytes,
 MOST_TIMES = 16
@@ -31,19 +29,12 @@ FEW_BYTES = 1 << 20
 MOST_STACKS = 64
 
 
-def push_out(provenance: Provenance, f: Function) -> Function:
-    """``f`` with products of rows computed before loops."""
-    edit = Edit(f, provenance, "push_out")
-
-    def visit(old: Value, new: Value) -> Results | None:
-        if new.op is not scan or not new.attrs["xs"]:
-            return None
-        loop = Loop(edit, new, edit.used.get(old, set()))
-        if loop.fixed or not _push(loop) | _free(loop):
-            return None
-        return loop.build()[1]
-
-    return edit.run(visit)
+@on_loops("push_out", scan)
+def push_out(loop: Loop) -> Results | None:
+    """Computes products of rows before a loop."""
+    if not loop.rows or loop.fixed or not _push(loop) | _free(loop):
+        return None
+    return loop.build()[1]
 
 
 def _push(loop: Loop) -> bool:
@@ -115,31 +106,24 @@ def _before(loop: Loop) -> list[Value]:
 # --- after the loop ---------------------------------------------------------------------------------------------------
 
 
-def pull_out(provenance: Provenance, f: Function) -> Function:
-    """``f`` with products that no carry needs computed after loops."""
-    edit = Edit(f, provenance, "pull_out")
-
-    def visit(old: Value, new: Value) -> Results | None:
-        if new.op is not scan:
-            return None
-        loop = Loop(edit, new, edit.used.get(old, set()))
-        after = set() if loop.fixed else _after(loop)
-        gone = {k: y for k, y in loop.stacks.items() if y in after}
-        borders = _borders(loop, after)
-        if not gone or not pure(loop, list(gone.values())) or not _worth(loop, after, gone.values(), borders):
-            return None
-        constants = loop.constants
-        for k in gone:
-            del loop.stacks[k]
-        keys = {v: loop.stack(v) for v in borders}
-        tidy(loop)
-        out = loop.build()[1]
-        stacks = {v: out[k] for v, k in keys.items()}
-        made = all_steps(loop, list(gone.values()), stacks, constants)
-        _record(loop, list(gone.values()), made)
-        return {**out, **dict(zip(gone, made, strict=True))}
-
-    return edit.run(visit)
+@on_loops("pull_out", scan)
+def pull_out(loop: Loop) -> Results | None:
+    """Computes products that no carry needs after a loop."""
+    after = set() if loop.fixed else _after(loop)
+    gone = {k: y for k, y in loop.stacks.items() if y in after}
+    borders = _borders(loop, after)
+    if not gone or not pure(loop, list(gone.values())) or not _worth(loop, after, gone.values(), borders):
+        return None
+    constants = loop.constants
+    for k in gone:
+        del loop.stacks[k]
+    keys = {v: loop.stack(v) for v in borders}
+    tidy(loop)
+    out = loop.build()[1]
+    stacks = {v: out[k] for v, k in keys.items()}
+    made = all_steps(loop, list(gone.values()), stacks, constants)
+    _record(loop, list(gone.values()), made)
+    return {**out, **dict(zip(gone, made, strict=True))}
 
 
 def _after(loop: Loop) -> set[Value]:

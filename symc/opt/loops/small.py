@@ -22,7 +22,7 @@ from symc.ir.op import Element, Fold, View, lookup
 from symc.ir.ops.cast import cast
 from symc.ir.ops.control import cond, scan, while_
 from symc.ir.ops.kernel import fused, load, results_of
-from symc.ir.ops.leaf import scalar
+from symc.ir.ops.leaf import constant, get, input_, scalar, size
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.loop import INDEX, loop, pack
 from symc.ir.ops.reduce import gives_place
@@ -138,7 +138,7 @@ def _formula(v: Value, index: Sequence[Value]) -> Value:
     if not v.shape:
         return v
     form = v.op.lowering
-    if v.op.name == "constant":
+    if v.op is constant:
         return _constant(v.attrs["value"].data, index)
     if not isinstance(form, Element) or form.f is None:
         raise TooLarge
@@ -167,7 +167,7 @@ def _number(v: Value) -> int | None:
 def _is_known(v: Value) -> bool:
     """A number made of numbers alone."""
     leaves = [x for x in postorder([v]) if not x.operands]
-    return all(x.op.name == "constant" or (x.op.name == "size" and isinstance(x.attrs["value"], int)) for x in leaves)
+    return all(x.op is constant or (x.op is size and isinstance(x.attrs["value"], int)) for x in leaves)
 
 
 def _scalars(x: Elements) -> Scalars:
@@ -191,9 +191,9 @@ class _Body:
         for v in postorder(region.results):
             if is_free(v):
                 self.known[v] = _Free(v)
-            elif v not in self.known and v.op.name != "get" and v not in self.made:
+            elif v not in self.known and v.op is not get and v not in self.made:
                 self._take_apart(v)
-            elif v.op.name == "get":
+            elif v.op is get:
                 self.known[v] = _Known(self.made[v.operands[0]][v.attrs["index"]], v.shape)
         self.results = [_scalars(self.known[r]) for r in region.results]
 
@@ -368,6 +368,6 @@ def _outside(leaves: Sequence[Value], results: Sequence[Value]) -> list[Value]:
         if any(o in depends for o in v.operands):
             depends.add(v)
     used = {o for v in values if v in depends and v not in leaves for o in v.operands} | set(results)
-    return [v for v in values if v in used and v not in depends and (v.operands or v.op.name == "input")]
+    return [v for v in values if v in used and v not in depends and (v.operands or v.op is input_)]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from symc.ir.function import Function
 from symc.ir.op import Element, splat
 from symc.ir.ops.control import BOOL, chosen, cond, scan
-from symc.ir.ops.leaf import scalar
+from symc.ir.ops.leaf import constant, scalar
 from symc.ir.ops.logic import where
 from symc.ir.ops.shape import broadcast, concat, reshape, slice_
 from symc.ir.reference import run_values
@@ -98,7 +98,7 @@ def _never(loop: Loop) -> Results | None:
 def _known(v: Value) -> object:
     """The number that a scalar made of constants alone is, or None."""
     values = postorder([v])
-    if len(values) > MOST_VALUES or any(not x.operands and x.op.name != "constant" or x.regions for x in values):
+    if len(values) > MOST_VALUES or any(not x.operands and x.op is not constant or x.regions for x in values):
         return None
     if any(may_fail(x) or x.shape for x in values):
         return None
