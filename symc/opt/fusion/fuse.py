@@ -15,7 +15,6 @@ other group alone moves into it. Both steps are linear in the size of the graph.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 
@@ -23,25 +22,19 @@ from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.op import Update, View
 from symc.ir.ops.kernel import bounded, fused, results_of
-from symc.ir.ops.shape import concat
-from symc.ir.ops.store import is_epilogue, packed_concat
+from symc.ir.ops.store import is_epilogue
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.value import Value
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.regions import in_bodies
 from symc.opt.fusion.column_folds import axes_together, can_be_column_fold, trailing
 from symc.opt.fusion.cuts import STREAMS, cut
-from symc.opt.fusion.groups import Group, Shape, is_costly, is_full, space
+from symc.opt.fusion.groups import Finished, Group, Shape, is_costly, is_full, space, written_by_part
 from symc.opt.fusion.kernel_form import Forms
 from symc.opt.fusion.kernel_ops import (
-    chooses,
     is_fold,
-    is_free,
     is_kernel_op,
-    is_number,
-    moved_casts,
     needs_memory,
-    places_of_rows,
     read_in_step,
     reads_anywhere,
     reads_element,
@@ -53,9 +46,6 @@ MAX_VALUES = 64
 
 #: Groups up to this size join others of their space and level even if they share no operand: fewer launches.
 SMALL = 8
-
-#: What joins or pads arrays is repeated by at most so many readers: each element asks in which part it lies.
-MAX_READERS = 9
 
 #: A kernel that waits for operands reads at most about this many: they are all in memory when it runs.
 MAX_HELD = 8
@@ -72,47 +62,11 @@ class Fusion:
         self.position = {v: k for k, v in enumerate(self.values)}
         self.group: dict[Value, Group] = {}
         self.level: dict[Value, int] = {}
-        self.reads: dict[Value, tuple[Value, ...]] = {}  # finished values behind an inlined one
-        self.known: dict[Value, list[Value]] = {}  # the answers of ``sources``
         self.forms = Forms()
         self.returned = set(f.body.results)
         self.kept = set(f.update_values)
-        self.inlined = self._find_inlined()
-
-    def _find_inlined(self) -> set[Value]:
-        """Values never given memory: movements, iotas, sizes and splats whose every user is a kernel op; places;
-        casts of what lies in memory narrower."""
-        places = places_of_rows(self.values, bool(self.kept)) | moved_casts(self.values, self.given)
-        wanted: set[Value] = set(self.f.body.results)
-        inlined: set[Value] = set()
-        numbers: set[Value] = set()  # scalars made of sizes and constants alone
-        for v in self.values:
-            if not v.operands and is_free(v) or is_number(v, numbers):
-                numbers.add(v)
-        readers = Counter(o for v in self.values for o in v.operands if chooses(o))
-        for v in reversed(self.values):
-            if v not in wanted and (v in numbers or v in places or is_free(v)) and readers[v] <= MAX_READERS:
-                inlined.add(v)
-            else:
-                wanted.update(v.operands if isinstance(v.op.lowering, View) else needs_memory(v))
-        return inlined
-
-    def sources(self, v: Value) -> list[Value]:
-        """The finished values that ``v`` reads, through inlined ones."""
-        found = self.known.get(v)
-        if found is None:
-            out: dict[Value, None] = {}
-            for o in v.operands:
-                if o in self.inlined:
-                    out.update(dict.fromkeys(self.reads[o]))
-                else:
-                    out[o] = None
-            found = self.known[v] = list(out)
-        return found
-
-    def _behind(self, o: Value) -> tuple[Value, ...]:
-        """``o`` itself if it is finished, else what it is made of. (Values are visited operands first.)"""
-        return self.reads[o] if o in self.inlined else (o,)
+        self.finished = Finished(f)
+        self.inlined, self.sources = self.finished.inlined, self.finished.sources
 
     # -- forming groups
 
@@ -120,7 +74,7 @@ class Fusion:
         leaves = set(self.f.params)
         for v in self._by_height():
             if v in self.inlined:
-                self.reads[v] = tuple(self.sources(v))
+                self.sources(v)  # is known before it is asked for: however long a chain is, nothing recurs
             elif v in leaves or v.op.name == "constant":
                 self.level[v] = 0
             elif v.op.name == "get":
@@ -258,7 +212,7 @@ class Fusion:
 
     def _near(self, o: Value, inside: set[Group]) -> list[Value]:
         """The values of the groups that ``o`` is, or is made of."""
-        return [s for s in self._behind(o) if s in self.group and self.group[s].find() in inside]
+        return [s for s in self.finished.behind(o) if s in self.group and self.group[s].find() in inside]
 
     def _updates_alone(self, ends: Iterable[Value], others: Iterable[Value]) -> bool:
         """True if nothing reads what is updated, so that it can be updated in place; or elements of it alone, where all
@@ -269,7 +223,7 @@ class Fusion:
                 for v in others:
                     early = len(ends) == 1 and reads_element(v, end)
                     read = v.operands[1:] if v is end or early else v.operands
-                    if any(end.operands[0] in self._behind(o) for o in read):
+                    if any(end.operands[0] in self.finished.behind(o) for o in read):
                         return False
         return True
 
@@ -423,31 +377,9 @@ def _updates_one_of(v: Value, given: set[Value]) -> bool:
 
 def fuse(f: Function, provenance: Provenance | None = None) -> Function:
     """The function with everything that kernels can compute gathered in `fused` values."""
-    return Fusion(_abreast(f), provenance).run()
+    return Fusion(written_by_part(f), provenance).run()
 
 
 def fuse_all(provenance: Provenance, f: Function) -> Function:
     """``fuse``, in the bodies of loops and branches too; records which kernel computes what."""
     return in_bodies(partial(fuse, provenance=provenance), f)
-
-
-def _abreast(f: Function) -> Function:
-    """Each `concat` of equal parts that is given memory is written part by part: no element chooses its part."""
-    if not any(map(_has_equal_parts, f.values())):
-        return f
-    inlined = Fusion(f).inlined
-    done: dict[Value, Value] = {}
-    hints = dict(f.hints)
-    for v in f.values():
-        operands = [done[o] for o in v.operands]
-        new = rebuild(v, operands)
-        if v not in inlined and _has_equal_parts(v):
-            new = packed_concat(*operands, axis=v.attrs["axis"])
-        done[v] = new
-        if new is not v and v in f.hints:
-            hints[new] = hints.get(new, NOWHERE) | f.hints[v]
-    return f.with_results([done[r] for r in f.body.results], hints)
-
-
-def _has_equal_parts(v: Value) -> bool:
-    return v.op is concat and is_kernel_op(v) and all(o.type is v.operands[0].type for o in v.operands)

@@ -1,13 +1,30 @@
-"""Groups of values that become one kernel each: what ``symc.opt.fusion.fuse`` decides about, while it decides."""
+"""Groups of values that become one kernel each, and values that are given no memory: what ``symc.opt.fusion.fuse``
+decides about, while it decides."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 from symc.ir.dim import Size
-from symc.ir.ops.store import space_of
+from symc.ir.function import Function
+from symc.ir.location import NOWHERE
+from symc.ir.op import View
+from symc.ir.ops.shape import concat
+from symc.ir.ops.store import packed_concat, space_of
 from symc.ir.record import dataclass, field
+from symc.ir.traverse import rebuild
 from symc.ir.value import Value
 from symc.opt.fusion.column_folds import trailing
-from symc.opt.fusion.kernel_ops import is_fold
+from symc.opt.fusion.kernel_ops import (
+    chooses,
+    is_fold,
+    is_free,
+    is_kernel_op,
+    is_number,
+    moved_casts,
+    needs_memory,
+    places_of_rows,
+)
 
 Shape = tuple[Size, ...]
 
@@ -83,3 +100,71 @@ def is_full(v: Value, shape: Shape) -> bool:
 def space(v: Value) -> Shape:
     """The indices at which a group computes ``v``."""
     return v.operands[0].shape if is_fold(v) else space_of(v)
+
+
+# --- values without memory --------------------------------------------------------------------------------------------
+
+#: What joins or pads arrays is repeated by at most so many readers: each element asks in which part it lies.
+MAX_READERS = 9
+
+
+class Finished:
+    """The values that lie in memory when a kernel runs; ``inlined`` are the others, which every kernel that reads one
+    computes from what is finished: they cost nothing but an index."""
+
+    def __init__(self, f: Function):
+        self.f = f
+        self.inlined = self._find_inlined()
+        self._behind: dict[Value, tuple[Value, ...]] = {}
+
+    def _find_inlined(self) -> set[Value]:
+        """Values never given memory: movements, iotas, sizes and splats whose every user is a kernel op; places;
+        casts of what lies in memory narrower."""
+        values = self.f.values()
+        places = places_of_rows(values, bool(self.f.update_values)) | moved_casts(values, set(self.f.params))
+        wanted: set[Value] = set(self.f.body.results)
+        inlined: set[Value] = set()
+        numbers: set[Value] = set()  # scalars made of sizes and constants alone
+        for v in values:
+            if not v.operands and is_free(v) or is_number(v, numbers):
+                numbers.add(v)
+        readers = Counter(o for v in values for o in v.operands if chooses(o))
+        for v in reversed(values):
+            if v not in wanted and (v in numbers or v in places or is_free(v)) and readers[v] <= MAX_READERS:
+                inlined.add(v)
+            else:
+                wanted.update(v.operands if isinstance(v.op.lowering, View) else needs_memory(v))
+        return inlined
+
+    def sources(self, v: Value) -> tuple[Value, ...]:
+        """The finished values that ``v`` reads, through inlined ones."""
+        found = self._behind.get(v)
+        if found is None:
+            found = self._behind[v] = tuple(dict.fromkeys(s for o in v.operands for s in self.behind(o)))
+        return found
+
+    def behind(self, o: Value) -> tuple[Value, ...]:
+        """``o`` itself if it is finished, else what it is made of."""
+        return self.sources(o) if o in self.inlined else (o,)
+
+
+def written_by_part(f: Function) -> Function:
+    """Each `concat` of equal parts that is given memory is written part by part: no element chooses its part."""
+    if not any(map(_has_equal_parts, f.values())):
+        return f
+    inlined = Finished(f).inlined
+    done: dict[Value, Value] = {}
+    hints = dict(f.hints)
+    for v in f.values():
+        operands = [done[o] for o in v.operands]
+        new = rebuild(v, operands)
+        if v not in inlined and _has_equal_parts(v):
+            new = packed_concat(*operands, axis=v.attrs["axis"])
+        done[v] = new
+        if new is not v and v in f.hints:
+            hints[new] = hints.get(new, NOWHERE) | f.hints[v]
+    return f.with_results([done[r] for r in f.body.results], hints)
+
+
+def _has_equal_parts(v: Value) -> bool:
+    return v.op is concat and is_kernel_op(v) and all(o.type is v.operands[0].type for o in v.operands)

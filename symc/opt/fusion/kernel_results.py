@@ -12,7 +12,7 @@ from symc.grad.residuals import CHEAP
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.ops.kernel import fused, results_of
-from symc.ir.ops.leaf import get
+from symc.ir.ops.leaf import get, param
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value, make
@@ -77,7 +77,7 @@ def _cheap_from(m: Value, ends: Collection[Value]) -> list[Value] | None:
     inside = postorder([m], stop=ends.__contains__)
     computed = [x for x in inside if x not in ends and x.operands]
     good = all(x.op.name in CHEAP or x.op.name == "broadcast" for x in computed) and m not in ends
-    if not good or len(computed) > NEAR or any(x.op.name == "param" and x not in ends for x in inside):
+    if not good or len(computed) > NEAR or any(x.op is param and x not in ends for x in inside):
         return None
     return [x for x in inside if x in ends]
 
