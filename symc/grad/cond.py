@@ -12,12 +12,9 @@ from symc.grad.masks import selects
 from symc.grad.one_op import zeros
 from symc.grad.reverse import arrivals
 from symc.grad.varying import bits, reach
-from symc.ir import location
-from symc.ir.bodies import close
+from symc.ir.bodies import cond_of_leaves
 from symc.ir.closure_scope import ClosureScope, open_quietly
-from symc.ir.ops.control import cond
 from symc.ir.ops.kernel import results_of
-from symc.ir.traverse import postorder
 from symc.ir.value import Value
 
 Maybe = Value | None
@@ -62,9 +59,4 @@ def _choose(which: Value, branches: Sequence[Sequence[Maybe]]) -> list[Value]:
         return []
     types = [next(r.type for r in rows if r is not None) for rows in zip(*branches, strict=True)]
     filled = [[zeros(t) if r is None else r for r, t in zip(branch, types, strict=True)] for branch in branches]
-    used = [x for x in postorder([r for branch in filled for r in branch]) if x.op.name == "input"]
-    bodies = [close((), used, branch) for branch in filled]
-    made = cond(which, *used, regions=[b.region for b in bodies])
-    for b in bodies:
-        location.note_inside(made, b.notes)
-    return results_of(made)
+    return results_of(cond_of_leaves(which, filled))

@@ -6,12 +6,12 @@ both; here it goes through the one with more results, and what arrives at either
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from symc.ir import location
 from symc.ir.ops.control import scan
 from symc.ir.ops.kernel import results_of
-from symc.ir.traverse import rebuild
+from symc.ir.traverse import resolve
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 
@@ -54,25 +54,6 @@ def through_one(outputs: Sequence[Value], wrt: Sequence[Value],
     for v, w in pairs.items():
         parts = results_of(w)
         mapping.update(zip(results_of(v) if isinstance(v.type, TupleType) else [v], parts, strict=False))
-    made = _redirected([*outputs, *wrt], mapping)
-    return None if made is None else (made[: len(outputs)], made[len(outputs) :])
-
-
-def _redirected(roots: Sequence[Value], mapping: Mapping[Value, Value]) -> list[Value] | None:
-    """The roots with values replaced, in what replaces them too; None if something would be made of itself."""
-    done: dict[Value, Value] = {}
-    begun: set[Value] = set()
-    stack: list[tuple[Value, bool]] = [(mapping.get(r, r), False) for r in reversed(roots)]
     with location.at(()):
-        while stack:
-            v, ready = stack.pop()
-            if ready:
-                done[v] = rebuild(v, [done[mapping.get(o, o)] for o in v.operands])
-                location.move(v, done[v])
-            elif v not in done:
-                if v in begun:
-                    return None  # its operands are being visited
-                begun.add(v)
-                stack.append((v, True))
-                stack.extend((mapping.get(o, o), False) for o in reversed(v.operands))
-    return [done[mapping.get(r, r)] for r in roots]
+        made = resolve([*outputs, *wrt], mapping, location.move)
+    return None if made is None else ([made[v] for v in outputs], [made[v] for v in wrt])

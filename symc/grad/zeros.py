@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symc.ir.op import lookup
-from symc.ir.ops.arithmetic import mulz
+from symc.ir.ops.arithmetic import div, mul, mulz
 from symc.ir.ops.compare import isfinite
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.logic import where
@@ -37,9 +37,9 @@ def zeros_stay(results: Sequence[Value | None], g: Value, v: Value) -> list[Valu
 
 def _guarded(x: Value, operands: list[Value], flags: list[bool]) -> Value:
     """``x`` on new operands, of which those flagged carry the cotangent."""
-    if x.op.name == "mul" and flags[0] != flags[1]:
+    if x.op is mul and flags[0] != flags[1]:
         return mulz(*(operands if flags[0] else operands[::-1]))
-    if x.op.name == "div" and flags == [True, False]:
+    if x.op is div and flags == [True, False]:
         return mulz(operands[0], 1 / operands[1])
     if x.op is lookup("linrec") and flags == [False, True]:
         factor = operands[0]

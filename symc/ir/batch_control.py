@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from symc.ir import location
-from symc.ir.bodies import close, make_scan, make_while, open_body
+from symc.ir.bodies import cond_of_leaves, make_scan, make_while, open_body
 from symc.ir.closure_scope import ClosureScope, dependent
 from symc.ir.dim import Size
 from symc.ir.op import Op
@@ -170,12 +169,7 @@ def batch_cond(v: Value, operands: Sequence[Value], flags: Flags, n: Size, graph
         return _left(scope, [(_pick(which, list(rows)), True) for rows in zip(*every, strict=True)])
     differs = [any(f for _, f in rows) for rows in zip(*branches, strict=True)]
     results = [[spread(x, f, n) if d else x for (x, f), d in zip(branch, differs, strict=True)] for branch in branches]
-    used = [x for x in postorder([r for branch in results for r in branch]) if x.op.name == "input"]
-    bodies = [close((), used, branch) for branch in results]
-    out = cond(which, *used, regions=[b.region for b in bodies])
-    for b in bodies:
-        location.note_inside(out, b.notes)
-    return _left(scope, list(zip(results_of(out), differs, strict=True)))
+    return _left(scope, list(zip(results_of(cond_of_leaves(which, results)), differs, strict=True)))
 
 
 def _pick(which: Value, rows: Sequence[Value]) -> Value:

@@ -153,8 +153,19 @@ def make_cond(which: Value, branches: Sequence[tuple[Sequence[Value], set[Value]
     captured: dict[Value, None] = {}
     for results, made in branches:
         captured.update(dict.fromkeys(branch_captures(results, made)))
-    bodies = [close((), list(captured), results) for results, _ in branches]
+    return cond_over(which, list(captured), [results for results, _ in branches])
+
+
+def cond_over(which: Value, captured: Sequence[Value], branches: Sequence[Sequence[Value]]) -> Value:
+    """A choice among branches that are made of captured values."""
+    bodies = [close((), captured, results) for results in branches]
     v = cond(which, *captured, regions=[b.region for b in bodies])
     for b in bodies:
         location.note_inside(v, b.notes)
     return v
+
+
+def cond_of_leaves(which: Value, branches: Sequence[Sequence[Value]]) -> Value:
+    """A choice among branches that are made of free leaves."""
+    used = [x for x in postorder([r for results in branches for r in results]) if x.op.name == "input"]
+    return cond_over(which, used, branches)

@@ -44,6 +44,32 @@ def replace(
     return [done[r] for r in roots]
 
 
+def resolve(roots: Sequence[Value], mapping: Mapping[Value, Value], on_new: Callable[[Value, Value], None],
+            ) -> dict[Value, Value] | None:
+    """What values become where some are replaced, in what replaces them too; None if one would be made of itself."""
+    done: dict[Value, Value] = {}
+    begun: set[Value] = set()
+    stack = list(roots)[::-1]
+    while stack:
+        v = stack[-1]
+        below = () if v in done else (mapping[v],) if v in mapping else v.operands
+        waiting = [o for o in below if o not in done]
+        if waiting:
+            if v in begun:
+                return None
+            begun.add(v)
+            stack += waiting[::-1]
+            continue
+        stack.pop()
+        if v in mapping:
+            done[v] = done[mapping[v]]
+        elif v not in done:
+            new = done[v] = rebuild(v, [done[o] for o in v.operands])
+            if new is not v:
+                on_new(v, new)
+    return done
+
+
 def close(inputs: Sequence[Value], results: Sequence[Value]) -> tuple[Region, list[Value]]:
     """Make ``results`` a region over ``inputs``; free leaves it uses besides become further params.
 

@@ -5,7 +5,7 @@ A body is looked into once, however often it occurs. What is fused is no body: n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from symc.ir.bodies import is_control
 from symc.ir.function import Function, Input
@@ -41,19 +41,7 @@ class _Bodies:
 
     def enter(self, f: Function) -> Function:
         """``f`` with every body of it after the pass."""
-        values = f.values()
-        if not any(v.regions and is_control(v) for v in values):
-            return with_lines(f, self.inside)
-        done: dict[Value, Value] = {}
-        hints = dict(f.hints)
-        for v in values:
-            regions = tuple(map(self._region, v.regions)) if v.regions and is_control(v) else v.regions
-            operands = tuple(done[o] for o in v.operands)
-            same = operands == v.operands and regions == v.regions
-            new = done[v] = v if same else make(v.op, operands, v.attrs, regions)
-            if new is not v and v in f.hints:
-                hints[new] = hints.get(new, NOWHERE) | f.hints[v]
-        return with_lines(f.with_results([done[r] for r in f.body.results], hints), self.inside)
+        return with_lines(with_bodies(f, lambda v: map(self._region, v.regions)), self.inside)
 
     def _region(self, region: Region) -> Region:
         found = self.done.get(region)
@@ -62,6 +50,23 @@ class _Bodies:
             merge_inside(self.inside, {out.body: {v: locs for v, locs in out.hints.items() if locs}})
             found = self.done[region] = out.body
         return found
+
+
+def with_bodies(f: Function, bodies: Callable[[Value], Iterable[Region]]) -> Function:
+    """``f`` with other bodies of its loops and branches, each of which is asked for once."""
+    values = f.values()
+    if not any(v.regions and is_control(v) for v in values):
+        return f
+    done: dict[Value, Value] = {}
+    hints = dict(f.hints)
+    for v in values:
+        regions = tuple(bodies(v)) if v.regions and is_control(v) else v.regions
+        operands = tuple(done[o] for o in v.operands)
+        same = operands == v.operands and regions == v.regions
+        new = done[v] = v if same else make(v.op, operands, v.attrs, regions)
+        if new is not v and v in f.hints:
+            hints[new] = hints.get(new, NOWHERE) | f.hints[v]
+    return f.with_results([done[r] for r in f.body.results], hints)
 
 
 def as_function(region: Region, inside: Inside) -> Function:

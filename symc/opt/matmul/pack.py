@@ -11,17 +11,16 @@ can add to what there is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from symc.errors import InternalError
-from symc.ir.bodies import is_control
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE, Inside, merge_inside
-from symc.ir.traverse import rebuild
-from symc.ir.value import Region, Value, make
+from symc.ir.traverse import resolve
+from symc.ir.value import Region, Value
 from symc.opt.cache_from_state import unchanged_states
 from symc.opt.engine.provenance import Provenance
-from symc.opt.engine.regions import as_function, with_lines
+from symc.opt.engine.regions import as_function, with_bodies, with_lines
 from symc.opt.loops.joined_slices import join_rows, join_stacks
 from symc.opt.matmul.pack_groups import candidates, packed, sharing
 from symc.opt.matmul.pack_parts import Scene
@@ -56,24 +55,14 @@ class _Pack:
         return with_lines(f, self.inside)
 
     def _enter(self, f: Function, ranks: Mapping[Value, int]) -> Function:
-        values = f.values()
-        if not any(v.regions and is_control(v) for v in values):
-            return f
-        position = {v: (0, ranks[v]) if v in ranks else (1, k) for k, v in enumerate(values)}
-        done: dict[Value, Value] = {}
-        hints = dict(f.hints)
-        for v in values:
-            regions = v.regions
-            if v.regions and is_control(v):
-                order = {p: k for k, p in enumerate(sorted({position[o] for o in v.operands}))}
-                given = tuple(order[position[o]] for o in v.operands)
-                regions = tuple(self._body(v, k, given) for k in range(len(v.regions)))
-            operands = tuple(done[o] for o in v.operands)
-            same = operands == v.operands and regions == v.regions
-            new = done[v] = v if same else make(v.op, operands, v.attrs, regions)
-            if new is not v and v in f.hints:
-                hints[new] = hints.get(new, NOWHERE) | f.hints[v]
-        return with_lines(f.with_results([done[r] for r in f.body.results], hints), self.inside)
+        position = {v: (0, ranks[v]) if v in ranks else (1, k) for k, v in enumerate(f.values())}
+
+        def bodies(v: Value) -> list[Region]:
+            order = {p: k for k, p in enumerate(sorted({position[o] for o in v.operands}))}
+            given = tuple(order[position[o]] for o in v.operands)
+            return [self._body(v, k, given) for k in range(len(v.regions))]
+
+        return with_lines(with_bodies(f, bodies), self.inside)
 
     def _body(self, v: Value, k: int, given: tuple[int, ...]) -> Region:
         """A region of a loop or branch, whose params are ordered as the operands are."""
@@ -114,39 +103,15 @@ def _edited(scene: Scene, provenance: Provenance) -> Function:
         mapping[j.root] = sum_of(j, note)
     for g in groups:
         mapping.update(packed(g, note))
-    made: dict[Value, Value] = {}
-    results = _resolved(scene.f.body.results, mapping, made, lambda old, new: _move(hints, old, new))
+    made = resolve(scene.f.body.results, mapping, lambda old, new: _move(hints, old, new))
+    if made is None:
+        raise InternalError("pack: products depend on each other in a circle")
     for old in mapping:
         if old in made:
             provenance.fired("pack", "pack", old, made[old], scene.f.hints.get(old, NOWHERE))
-    return scene.f.with_results(results, hints)
+    return scene.f.with_results([made[r] for r in scene.f.body.results], hints)
 
 
 def _move(hints: dict, old: Value, new: Value) -> None:
     if old in hints:
         hints[new] = hints.get(new, NOWHERE) | hints[old]
-
-
-def _resolved(roots: Sequence[Value], mapping: Mapping[Value, Value], done: dict[Value, Value],
-              on_new: Callable[[Value, Value], None]) -> list[Value]:
-    """The roots with values replaced, in what replaces them too."""
-    stack = list(roots)[::-1]
-    active: set[Value] = set()
-    while stack:
-        v = stack[-1]
-        if v in done:
-            stack.pop()
-            continue
-        waiting = [o for o in ((mapping[v],) if v in mapping else v.operands) if o not in done]
-        if waiting:
-            if v in active:
-                raise InternalError("pack: products depend on each other in a circle")
-            active.add(v)
-            stack += waiting[::-1]
-            continue
-        stack.pop()
-        active.discard(v)
-        new = done[v] = done[mapping[v]] if v in mapping else rebuild(v, [done[o] for o in v.operands])
-        if new is not v and v not in mapping:
-            on_new(v, new)
-    return [done[r] for r in roots]
