@@ -23,6 +23,8 @@ from symc.ir.value import Region, Value
 
 #: Called in every step of a body, after every op: the value, its result, its operands, the user's lines of the body.
 Within = Callable[[Value, Any, list[Any], "Hints | None"], None]
+#: What gives the result of an op on its operands.
+Step = Callable[[Value, list[Any]], Any]
 
 
 def bind_sizes(types: Sequence[TensorType], shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
@@ -104,10 +106,8 @@ class RegionCall:
     does not walk its graph in every step, nor a loop in a loop its own.
     """
 
-    def __init__(self, region: Region, sizes: Mapping[str, int], check: bool = False,
-                 inside: location.Inside | None = None, within: Within | None = None):
-        self._sizes, self._check, self._inside, self._within = sizes, check, inside, within
-        self._hints = (inside or {}).get(region)
+    def __init__(self, region: Region, sizes: Mapping[str, int], step: Step):
+        self.region, self._step = region, step
         self.types = [(r.type.dtype, concrete_shape(r.type.shape, sizes)) for r in region.results]
         found = _schedules.get(region)
         if found is None:
@@ -115,17 +115,8 @@ class RegionCall:
         self._schedule = found
 
     def __call__(self, *arrays: Any) -> list[Any]:
-        s = self._schedule
-        frame: list[Any] = [*arrays, *[None] * len(s.steps)]
         with np.errstate(all="ignore"):
-            for at, (v, slots, last) in enumerate(s.steps, len(arrays)):
-                operands = [frame[k] for k in slots]
-                frame[at] = apply(v, operands, self._sizes, self._check, self._hints, self._inside, self._within)
-                if self._within is not None:
-                    self._within(v, frame[at], operands, self._hints)
-                for k in last:
-                    frame[k] = None
-        return [frame[k] for k in s.results]
+            return self._schedule.run(arrays, self._step)
 
 
 @dataclass(frozen=True)
@@ -137,6 +128,15 @@ class Schedule:
 
     steps: list[tuple[Value, list[int], list[int]]]
     results: list[int]
+
+    def run(self, arrays: Sequence[Any], step: Step) -> list[Any]:
+        """The results on arrays of the leaves, by what ``step`` gives for each op on its operands."""
+        frame: list[Any] = [*arrays, *[None] * len(self.steps)]
+        for at, (v, slots, last) in enumerate(self.steps, len(arrays)):
+            frame[at] = step(v, [frame[k] for k in slots])
+            for k in last:
+                frame[k] = None
+        return [frame[k] for k in self.results]
 
 
 #: Those of regions, as long as the regions live.
@@ -164,7 +164,7 @@ def apply(v: Value, arrays: list[Any], sizes: Mapping[str, int], check: bool, hi
     ExecutionError."""
     attrs = v.attrs.concrete(sizes) if v.attrs else {}
     if v.regions:
-        attrs["regions"] = [RegionCall(r, sizes, check, inside, within) for r in v.regions]
+        attrs["regions"] = [_body(r, sizes, check, inside, within) for r in v.regions]
     try:
         try:
             out = referred(v, arrays, attrs)
@@ -188,6 +188,19 @@ def apply(v: Value, arrays: list[Any], sizes: Mapping[str, int], check: bool, hi
     if check:
         _check(v, out, sizes)
     return out
+
+
+def _body(region: Region, sizes: Mapping[str, int], check: bool, inside: location.Inside | None,
+          within: Within | None) -> RegionCall:
+    hints = (inside or {}).get(region)
+
+    def step(v: Value, operands: list[Any]) -> Any:
+        out = apply(v, operands, sizes, check, hints, inside, within)
+        if within is not None:
+            within(v, out, operands, hints)
+        return out
+
+    return RegionCall(region, sizes, step)
 
 
 def referred(v: Value, arrays: Sequence[Any], attrs: dict[str, Any]) -> Any:

@@ -32,7 +32,6 @@ class ReferenceProgram:
     def __init__(self, function: Function):
         self.function = function
         self._schedule = schedule(function.params, function.body.results)
-        self._first = len(function.inputs)
 
     @property
     def source(self) -> str:
@@ -53,17 +52,15 @@ class ReferenceProgram:
 
         ``observe(value, result, operands)`` is called after every op, in order; ``within`` after every op of a body.
         """
-        steps, found = self._schedule.steps, self._schedule.results
-        frame: list[Any] = [*arrays, *[None] * len(steps)]
+
+        def step(v: Value, operands: list[Any]) -> Any:
+            result = apply(v, operands, sizes, False, self.function.hints, self.function.inside, within)
+            if observe is not None:
+                observe(v, result, operands)
+            return result
+
         with np.errstate(all="ignore"):
-            for at, (value, slots, last) in enumerate(steps, self._first):
-                operands = [frame[k] for k in slots]
-                frame[at] = apply(value, operands, sizes, False, self.function.hints, self.function.inside, within)
-                if observe is not None:
-                    observe(value, frame[at], operands)
-                for k in last:
-                    frame[k] = None
-        results = self.deliver([frame[k] for k in found], arrays, out)
+            results = self.deliver(self._schedule.run(arrays, step), arrays, out)
         replace_arrays(cells, results[len(results) - len(cells) :])
         return results
 
