@@ -74,10 +74,9 @@ def rule(
 
         def make() -> Rule:
             made = _pattern_rule(
-                sides, exact, _with_facts(f, when, assumes), tags, kinds, dict(dtypes or {}), family or family_of(f),
-                dict(domain or {}), check,
-            )
-            made = replace(made, misses=misses, written=written, arises=arises, contextual=asks_facts(made.when))
+                sides, check, exact=exact, when=_with_facts(f, when, assumes), tags=frozenset(tags), kinds=kinds,
+                dtypes=dict(dtypes or {}), family=family or family_of(f), domain=dict(domain or {}), misses=misses,
+                written=written, arises=arises)
             return _assuming(made, assumes) if assumes else made
 
         return declared(f, make)
@@ -147,32 +146,12 @@ def rewrite(
         wants_context = len(parameters(f)) > 1
         found = _of_values(f, tensors=False)
         apply = found if wants_context else lambda v, context: found(v)
-        return declared(
-            f,
-            lambda: Rule(
-                f.__name__,
-                family or family_of(f),
-                exact,
-                op_names or (ANY,),
-                _of_kinds(apply, kinds),
-                _doc(f),
-                frozenset(tags),
-                kinds,
-                weight,
-                equation,
-                examples,
-                build=f,
-                source=_source(f),
-                needs=frozenset(needs),
-                contextual=wants_context,
-                traits=frozenset([trait] if trait else ()),
-                misses=misses,
-                written=written,
-                arises=arises,
-                module=f.__module__,
-                met=frozenset(met),
-            ),
-        )
+        return declared(f, lambda: Rule(
+            **_stated_by(f), family=family or family_of(f), exact=exact, roots=op_names or (ANY,),
+            apply=_of_kinds(apply, kinds), tags=frozenset(tags), kinds=kinds, weight=weight, says=equation,
+            examples=examples, needs=frozenset(needs), contextual=wants_context,
+            traits=frozenset([trait] if trait else ()), misses=misses, written=written, arises=arises,
+            met=frozenset(met)))
 
     return declare
 
@@ -199,13 +178,11 @@ def family_of(f: Callable) -> str:
     return module.rsplit(".", 1)[-1] if module.startswith("symc.opt.") else "user"
 
 
-def _doc(f: Callable) -> str:
-    return inspect.cleandoc(f.__doc__ or "")
-
-
-def _source(f: Callable) -> tuple[str, int]:
-    f = inspect.unwrap(f)
-    return f.__code__.co_filename, f.__code__.co_firstlineno
+def _stated_by(f: Callable) -> dict[str, Any]:
+    """Fields of a rule that its function says by itself."""
+    code = inspect.unwrap(f).__code__
+    return dict(name=f.__name__, doc=inspect.cleandoc(f.__doc__ or ""), build=f, module=f.__module__,
+                source=(code.co_filename, code.co_firstlineno))
 
 
 def _of_kinds(apply: Callable, kinds: str) -> Callable:
@@ -225,17 +202,9 @@ def _of_kinds(apply: Callable, kinds: str) -> Callable:
     return guarded
 
 
-def _pattern_rule(
-    f: Callable,
-    exact: bool,
-    when: Callable | None,
-    tags: Iterable[str],
-    kinds: str,
-    dtypes: dict[str, str],
-    family: str,
-    domain: dict[str, tuple[float, float]],
-    check: bool,
-) -> Rule:
+def _pattern_rule(f: Callable, check: bool, *, exact: bool, when: Callable | None, kinds: str, dtypes: dict[str, str],
+                  family: str, **stated: Any) -> Rule:
+    """A rule of an equation. ``stated``: fields of it that nothing here depends on."""
     names = tuple(parameters(f))
     by_index = {k: dtypes.get(n, default_dtype(kinds)) for k, n in enumerate(names)}
     variables = variables_of_rule(len(names), by_index)
@@ -255,28 +224,11 @@ def _pattern_rule(
     def equation() -> str:
         return " -> ".join(_text(side, variables, names) for side in f(*variables))
 
+    free = {k: n for k, n in by_index.items() if n == "bool"}
     return Rule(
-        f.__name__,
-        family,
-        exact,
-        roots(p),
-        _matcher(f, p, len(names), exact, when, kinds, {k: n for k, n in by_index.items() if n == "bool"}),
-        _doc(f),
-        frozenset(tags),
-        kinds,
-        weight(p),
-        equation,
-        examples,
-        p,
-        f,
-        names,
-        dtypes,
-        when,
-        domain,
-        _source(f),
-        needs(p),
-        module=f.__module__,
-    )
+        **_stated_by(f), family=family, exact=exact, roots=roots(p), kinds=kinds, weight=weight(p), says=equation,
+        apply=_matcher(f, p, len(names), exact, when, kinds, free), examples=examples, pattern=p, variables=names,
+        dtypes=dtypes, when=when, needs=needs(p), contextual=asks_facts(when), **stated)
 
 
 def _matcher(
