@@ -9,7 +9,10 @@ import numpy as np
 
 from symc.ir.function import Function
 from symc.ir.op import Element, Op, is_lossless
-from symc.ir.ops.linalg import dot_reference
+from symc.ir.ops.arithmetic import add, div, mul, sub
+from symc.ir.ops.compare import eq, ne
+from symc.ir.ops.linalg import dot, dot_reference
+from symc.ir.ops.reduce import sum_
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.tools.debugging.decisions import Decisions, all_finite
@@ -37,55 +40,78 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decis
     What else a run does, see ``KIND_SATURATED``: what depends on that is not promised. A nan of an indeterminate form
     is not promised either: ``x * log(x)`` may be 0 at 0. A nan of a log, a root, or an input is.
     """
-    rng = np.random.default_rng([20_011, seed])
-    #: Sums of products, and what the products may be off by: each user may have a sum of its own.
-    unrounded: dict[Value, Any] = {}
-    undecided = decisions.follow(seed // 3, rng) if decisions is not None and seed % 3 else None
+    run = _Run(seed, decisions)
+    start = [run.move(a, (), None) for a in map(np.asarray, arrays)]
+    return evaluate(f, start, run.compute)
 
-    def move(a: Any, operands: Sequence[np.ndarray], op: Op | None) -> Any:
+
+class _Run:
+    """One run: how its numbers are moved. ``unrounded``: sums of products, and what the products may be off by: each
+    user may have a sum of its own."""
+
+    def __init__(self, seed: int, decisions: Decisions | None):
+        self.rng, self.seed, self.kind = np.random.default_rng([20_011, seed]), seed, seed % 3
+        self.unrounded: dict[Value, Any] = {}
+        self.undecided = decisions.follow(seed // 3, self.rng) if decisions is not None and seed % 3 else None
+
+    def move(self, a: Any, operands: Sequence[np.ndarray], op: Op | None) -> Any:
+        """A result of ``op``, by a few units in the last place and in the way of this run."""
         a = np.asarray(a)
         if a.dtype.kind not in "fc" or not a.size:
             return a
-        out = stepped(a, rng)
+        out = stepped(a, self.rng)
         keep = _short(a)
         if op and op.facts.rounding != "short" or not all(_short(o).all() for o in operands if o.dtype.kind in "fc"):
             keep = ~np.isfinite(a) | (a == 0)
         out = np.where(keep, a, out).astype(a.dtype)
-        if op and a.dtype.kind == "f" and seed % 3 == KIND_SATURATED:
-            return unsaturated(out, operands, op, rng)
-        if seed % 3 == KIND_NAN:
+        if op and a.dtype.kind == "f" and self.kind == KIND_SATURATED:
+            return unsaturated(out, operands, op, self.rng)
+        if self.kind == KIND_NAN:
             nan = op is not None and op.facts.indeterminate
-            return _signed(_determined(out, operands, op, rng) if op and nan else out, seed, rng)
+            return _signed(_determined(out, operands, op, self.rng) if op and nan else out, self.seed, self.rng)
         return out
 
-    def compute(v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
-        solves = v.op.name == "dot" and any(o.op.name == "inv" for o in v.operands)  # of that a solution is made
+    def compute(self, v: Value, operands: list[Any], attrs: dict[str, Any]) -> Any:
+        """The result of an op on operands as they may be, moved."""
+        rng = self.rng
+        solves = v.op is dot and any(o.op.name == "inv" for o in v.operands)  # of that a solution is made
         normwise = v.op.facts.rounding == "norm"
         refused = (normwise or solves) and not all_finite(operands)
         if normwise or refused:
             operands = [_moved_in_norm(o, rng) for o in operands]
-        if undecided is not None:
-            operands = undecided(v, operands)
+        if self.undecided is not None:
+            operands = self.undecided(v, operands)
+        operands = self._rounded_once(v, operands, attrs)
+        out = by_reference(v, operands, attrs)
+        if refused and rng.random() < 0.5:
+            return _no_number(out)
+        if v.op is dot and self.kind == KIND_NAN:
+            out = _beside_zeros(out, operands, attrs, rng)
+        if v.op in (dot, sum_) and self.kind == KIND_SATURATED:
+            out = _beside_overflow(v, out, operands, attrs, rng)
+        return self._moved(v, out, operands, attrs)
+
+    def _rounded_once(self, v: Value, operands: list[Any], attrs: dict[str, Any]) -> list[Any]:
+        """Operands of which sums of products were rounded only once, each for this user; notes what ``v`` is off by."""
+        unrounded, rng = self.unrounded, self.rng
         if not unrounded.keys().isdisjoint(v.operands):
             exact = operands
             operands, other = [[_within(a, unrounded[o], rng) if o in unrounded else a
                                 for o, a in zip(v.operands, exact, strict=True)] for _ in range(2)]
             if isinstance(v.op.lowering, Element):  # a kernel computes it again for each user, too
                 unrounded[v] = _apart(by_reference(v, operands, attrs), by_reference(v, other, attrs))
-        if v.op.name in ("add", "sub") and any(o.op.name == "mul" for o in v.operands):
-            unrounded[v] = sum(_rounding(a) for o, a in zip(v.operands, operands, strict=True) if o.op.name == "mul")
-        out = by_reference(v, operands, attrs)
-        if refused and rng.random() < 0.5:
-            return _no_number(out)
-        if v.op.name == "dot" and seed % 3 == KIND_NAN:
-            out = _beside_zeros(out, operands, attrs, rng)
-        if v.op.name in ("dot", "sum") and seed % 3 == KIND_SATURATED:
-            out = _beside_overflow(v, out, operands, attrs, rng)
+        if v.op in (add, sub) and any(o.op is mul for o in v.operands):
+            unrounded[v] = sum(_rounding(a) for o, a in zip(v.operands, operands, strict=True) if o.op is mul)
+        return operands
+
+    def _moved(self, v: Value, out: Any, operands: list[Any], attrs: dict[str, Any]) -> Any:
+        """The result of an op as it may be, by what its record says of rounding."""
+        rng = self.rng
         if is_lossless(v.op):
-            return _signed(out, seed, rng) if v.op.facts.rounding == "zeros" and seed % 3 == KIND_NAN else out
-        if v.op.name in ("eq", "ne"):
+            return _signed(out, self.seed, rng) if v.op.facts.rounding == "zeros" and self.kind == KIND_NAN else out
+        if v.op in (eq, ne):
             return _undecided(out, operands[0], operands[1], rng)
-        if normwise:
+        if v.op.facts.rounding == "norm":
             several = isinstance(v.type, TupleType)
             out = tuple(_moved_in_norm(a, rng) for a in out) if several else _moved_in_norm(out, rng)
         if "contraction" in v.op.traits:
@@ -96,14 +122,11 @@ def moved(f: Function, arrays: Sequence[np.ndarray], seed: int, decisions: Decis
             out = _within(out, MOVED * np.finfo(np.asarray(out).dtype).eps, rng)
         known = [np.asarray(o) for o in operands if not isinstance(o, tuple | list)]
         if isinstance(v.type, TupleType):
-            parts = [move(a, known, v.op) for a in out]
-            return tuple(_turned(v.op, parts, rng) if v.op.facts.vectors and seed % 3 else parts)
-        if v.op.name == "eigvals" and seed % 3:
+            parts = [self.move(a, known, v.op) for a in out]
+            return tuple(_turned(v.op, parts, rng) if v.op.facts.vectors and self.kind else parts)
+        if v.op.name == "eigvals" and self.kind:
             out = rng.permutation(out, axis=-1)
-        return move(out, known, v.op)
-
-    start = [move(a, (), None) for a in map(np.asarray, arrays)]
-    return evaluate(f, start, compute)
+        return self.move(out, known, v.op)
 
 
 def stepped(a: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -145,7 +168,7 @@ def _is_product(v: Value) -> bool:
     """True if numbers are products, wherever they are moved to."""
     while v.op.name in ("broadcast", "reshape", "transpose", "slice", "neg"):
         v = v.operands[0]
-    return v.op.name == "mul"
+    return v.op is mul
 
 
 def _apart_from_greatest(v: Value, out: Any, x: np.ndarray, axes: Sequence[int], rng: np.random.Generator) -> Any:
@@ -255,7 +278,7 @@ def _determined(a: np.ndarray, operands: Sequence[np.ndarray], op: Op, rng: np.r
         if o.dtype.kind in "fc":
             given |= np.isnan(o) if each else np.isnan(o).any()
             infinite |= np.isinf(o) if each else np.isinf(o).any()
-            infinite |= o == 0 if op.name in ("mul", "div") else False
+            infinite |= o == 0 if op in (mul, div) else False
     return np.where(np.isnan(a) & ~(given & ~infinite), rng.uniform(0.5, 1.5, a.shape), a).astype(a.dtype)
 
 
