@@ -130,7 +130,7 @@ def negated_twice(x):
 
 
 def _neg_operand(v: Value) -> int | None:
-    return next((k for k, o in enumerate(v.operands) if o.op.name == "neg"), None)
+    return next((k for k, o in enumerate(v.operands) if o.op is neg), None)
 
 
 @rewrite(
@@ -350,7 +350,7 @@ def cast_to_same(v: Value) -> Value | None:
 def cast_of_cast(v: Value) -> Value | None:
     """A conversion by way of a wider dtype that loses nothing is the direct one."""
     (x,) = v.operands
-    if x.op.name != "cast":
+    if x.op is not cast:
         return None
     source, middle, target = x.operands[0].dtype, x.dtype, v.dtype
     if source.kind + middle.kind + target.kind not in ("fff", "iii", "uuu", "iff", "uff", "bii", "buu", "bff", "ffi"):

@@ -12,7 +12,7 @@ from symc.errors import SymcError
 from symc.ir.attrs import Array, Attrs
 from symc.ir.dim import size_name
 from symc.ir.op import lookup
-from symc.ir.ops.leaf import array, scalar, size
+from symc.ir.ops.leaf import array, constant, iota, scalar, size
 from symc.ir.reference import run_values
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
@@ -33,9 +33,9 @@ def size_is_known(v: Value) -> Value | None:
 
 def _constant_bytes(v: Value) -> int | None:
     """The bytes of constant data under ``v``, or None if it is not constant: a constant, a splat, a small iota."""
-    if v.op.name == "constant":
+    if v.op is constant:
         return v.attrs["value"].data.nbytes
-    if v.op.name == "broadcast" and v.operands[0].op.name == "constant":
+    if v.op.name == "broadcast" and v.operands[0].op is constant:
         return v.operands[0].attrs["value"].data.nbytes if _bytes(v) <= SMALL else None
     return None
 
@@ -64,7 +64,7 @@ def constant_folding(v: Value) -> Value | None:
         or not isinstance(v.type, TensorType)
     ):
         return None
-    if v.op.reference is None or v.op.traits & {"effect", "barrier"} or (not v.operands and v.op.name != "iota"):
+    if v.op.reference is None or v.op.traits & {"effect", "barrier"} or (not v.operands and v.op is not iota):
         return None
     parts = [_constant_bytes(o) for o in v.operands]
     if None in parts or _bytes(v) > max(SMALL, sum(p for p in parts if p is not None)):

@@ -154,7 +154,7 @@ def hidden_numbers(v: Value) -> Value | None:
     def new(x: Value, operands: list[Value]) -> Value:
         nonlocal changed
         number = splat_of(x)
-        if number is None or not x.ndim or x.op.name != "broadcast":
+        if number is None or not x.ndim or x.op is not broadcast:
             return make(x.op, operands, x.attrs, x.regions)
         changed = True
         unit = reshape(splat(Array(number), TensorType(x.dtype)), shape=(1,) * x.ndim)

@@ -182,7 +182,7 @@ class Band:
 
 def band_of(v: Value) -> Band | None:
     """A comparison of the counts along two axes: what eye, diag, tril and triu select by."""
-    if v.op.name == "broadcast":
+    if v.op is broadcast:
         inner = band_of(v.operands[0])
         places = v.attrs["axes"]
         return inner and Band(places[inner.row], places[inner.column], inner.relation, inner.offset)
@@ -215,7 +215,7 @@ def is_eye(v: Value) -> bool:
     if v.op.name == "where":
         ones, zeros = (splat_of(o) for o in v.operands[1:])
         return on_diagonal(v.operands[0]) and ones is not None and zeros is not None and ones == 1 and zeros == 0
-    if v.op.name == "broadcast" and v.attrs["axes"][-2:] == (v.ndim - 2, v.ndim - 1):
+    if v.op is broadcast and v.attrs["axes"][-2:] == (v.ndim - 2, v.ndim - 1):
         return is_eye(v.operands[0])
     if v.op.name == "constant" and v.ndim == 2:
         data = v.attrs["value"].data
@@ -242,7 +242,7 @@ def diagonal_of(v: Value) -> Value | None:
 
 def _line(v: Value) -> Value | None:
     """The values on the diagonal of a matrix whose rows, or whose columns, are all the same line."""
-    if v.op.name != "broadcast":
+    if v.op is not broadcast:
         return None
     (x,), axes = v.operands, v.attrs["axes"]
     rows, columns = v.ndim - 2, v.ndim - 1

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import abs_, maximum, mulz, pow_
+from symc.ir.ops.arithmetic import abs_, add, maximum, mulz, pow_
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq, gt, isfinite
 from symc.ir.ops.elementwise import like
@@ -102,7 +102,7 @@ def log_of_factor(y: Value, facts: Callable, depth: int = DEPTH) -> tuple[Value 
         return -softplus(-y.operands[0]), True
     if y.op is sum_ and y.operands[0].op is sigmoid:
         return logsumexp(-softplus(-y.operands[0].operands[0]), **y.attrs), True
-    if y.op.name == "add" and depth:
+    if y.op is add and depth:
         return log_of_sum(y, facts, depth - 1)
     if y.op in (sqrt, broadcast) and depth and y.op.facts.in_logs:
         e, inside = log_of(y.operands[0], facts, depth - 1)

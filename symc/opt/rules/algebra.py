@@ -13,7 +13,7 @@ import numpy as np
 from symc.ir.attrs import Array
 from symc.ir.dim import Size
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import abs_, add, maximum, minimum, mulz
+from symc.ir.ops.arithmetic import abs_, add, maximum, minimum, mulz, sub
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.math import exp
 from symc.ir.ops.shape import concat, pad, slice_
@@ -44,7 +44,7 @@ def _terms(v: Value) -> list[Value]:
     pending = [v]
     while pending:
         x = pending.pop()
-        if x.op.name == "add" and len(pending) + len(out) < MAX_TERMS:
+        if x.op is add and len(pending) + len(out) < MAX_TERMS:
             pending.extend(reversed(x.operands))
         else:
             out.append(x)
@@ -137,7 +137,7 @@ def subtract_self(x):
 def negated_difference(v: Value, context) -> Value | None:
     """A sign moves into a difference (where x = y, 0 takes the place of -0.0)."""
     (x,) = v.operands
-    if x.op.name == "sub" and context.single_use(x):
+    if x.op is sub and context.single_use(x):
         return x.operands[1] - x.operands[0]
     return None
 

@@ -12,7 +12,7 @@ import numpy as np
 from symc.ir.attrs import Array
 from symc.ir.dtypes import finfo
 from symc.ir.op import lookup, splat
-from symc.ir.ops.arithmetic import abs_, floordiv, fmax, fmin, fmod, maximum, minimum, mod, pow_, sign
+from symc.ir.ops.arithmetic import abs_, floordiv, fmax, fmin, fmod, maximum, minimum, mod, mul, pow_, sign
 from symc.ir.ops.assume import promised
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import ge, isnan, lt
@@ -82,7 +82,7 @@ def _said(f: Fact) -> str:
 def sign_of_product(v: Value, context) -> Value | None:
     """A factor that is positive has no part in the sign; and the product may underflow."""
     (p,) = v.operands
-    if p.op.name == "mul":
+    if p.op is mul:
         for k in (0, 1):
             f = context.facts(p.operands[k])
             if f.positive and f.finite:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from symc.ir.ops.control import BOOL, cond
 from symc.ir.ops.effect import has_effect
-from symc.ir.ops.leaf import scalar
+from symc.ir.ops.leaf import constant, scalar
 from symc.ir.ops.logic import not_
 from symc.ir.ops.math import exp, log
 from symc.ir.text import splat_of
@@ -74,7 +74,7 @@ def known_in_branch(v: Value) -> Value | None:
         known = {
             x: scalar(truth, "bool")
             for x in postorder(region.results)
-            if x.type is BOOL and x.op.name != "constant" and _is(x, which, operands)
+            if x.type is BOOL and x.op is not constant and _is(x, which, operands)
         }
         regions.append(Region(region.params, replace(region.results, known)) if known else region)
     return cond(which, *operands, regions=regions) if tuple(regions) != v.regions else None

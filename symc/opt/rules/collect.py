@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import div, mul, mulz
+from symc.ir.ops.arithmetic import add, div, mul, mulz, neg
 from symc.ir.ops.assume import promised
 from symc.ir.ops.linalg import dot, matmul
 from symc.ir.ops.math import cosh, exp, sinh, tanh
@@ -42,7 +42,7 @@ def opened(v: Value, kind: str, context, most: int = MOST) -> list[Term]:
         if x.op.name in ops and own and len(stack) + len(out) + 2 <= most:
             first, second = ops[x.op.name]
             stack += [(sign * second, x.operands[1]), (sign * first, x.operands[0])]
-        elif kind == "sum" and x.op.name == "neg" and own:
+        elif kind == "sum" and x.op is neg and own:
             stack.append((-sign, x.operands[0]))
         else:
             out.append((sign, x))
@@ -172,7 +172,7 @@ def collect_factors(v: Value, context) -> Value | None:
 def difference_of_shifted(v: Value) -> Value | None:
     """Large x and y cancel before a number is rounded to their digits, whoever else reads the sums."""
     x, y = v.operands
-    if not (x.op.name == y.op.name == "add"):
+    if not (x.op.name == y.op is add):
         return None
     c, d = splat_of(x.operands[1]), splat_of(y.operands[1])
     if c is None or d is None or not _ordinary(c - d):
@@ -350,7 +350,7 @@ def distribute_to_cancel(v: Value, context) -> Value | None:
     """A division less, unless a is 0, infinite or nan."""
     for k in (0, 1):
         a, s = v.operands[k], v.operands[1 - k]
-        if s.op.name != "add" or not context.single_use(s):
+        if s.op is not add or not context.single_use(s):
             continue
         for i in (0, 1):
             q, c = s.operands[i], s.operands[1 - i]

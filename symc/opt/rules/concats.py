@@ -53,7 +53,7 @@ def concat_of_concat(v: Value, context) -> Value | None:
     axis = v.attrs["axis"]
     parts: list[Value] = []
     for o in v.operands:
-        opened = o.op.name == "concat" and o.attrs["axis"] == axis and context.single_use(o)
+        opened = o.op is concat and o.attrs["axis"] == axis and context.single_use(o)
         parts += o.operands if opened else [o]
     return concat(*parts, axis=axis) if len(v.operands) < len(parts) <= MOST_PARTS else None
 
@@ -86,7 +86,7 @@ def concat_of_adjacent_slices(v: Value) -> Value | None:
     axis = v.attrs["axis"]
 
     def follows(x: Value, y: Value) -> bool:
-        if x.op.name != "slice" or y.op.name != "slice" or x.operands[0] is not y.operands[0]:
+        if x.op is not slice_ or y.op is not slice_ or x.operands[0] is not y.operands[0]:
             return False
         a, b = x.attrs, y.attrs
         for k in range(v.ndim):
@@ -121,7 +121,7 @@ def concat_of_gathers(v: Value, context) -> Value | None:
         return None
 
     def alike(x: Value, y: Value) -> bool:
-        if any(z.op.name != "gather" or z.operands[1].ndim != 1 or not context.single_use(z) for z in (x, y)):
+        if any(z.op is not gather or z.operands[1].ndim != 1 or not context.single_use(z) for z in (x, y)):
             return False
         return x.operands[0] is y.operands[0] and x.attrs == y.attrs and x.operands[1].dtype == y.operands[1].dtype
 
@@ -150,7 +150,7 @@ def concat_of_repeated(v: Value) -> Value | None:
     axis = v.attrs["axis"]
 
     def alike(x: Value, y: Value) -> bool:
-        same = x.op.name == y.op.name == "broadcast" and x.operands[0] is y.operands[0]
+        same = x.op.name == y.op is broadcast and x.operands[0] is y.operands[0]
         return same and x.attrs["axes"] == y.attrs["axes"] and axis not in x.attrs["axes"]
 
     def more(run: Sequence[Value]) -> Value:
@@ -189,7 +189,7 @@ def concat_of_broadcasts(v: Value) -> Value | None:
     """The small parts are joined, and then repeated."""
     axis = v.attrs["axis"]
     moved = [o for o in v.operands if splat_of(o) is None]
-    if not moved or len(v.operands) < 2 or any(o.op.name != "broadcast" for o in moved):
+    if not moved or len(v.operands) < 2 or any(o.op is not broadcast for o in moved):
         return None
     axes = moved[0].attrs["axes"]
     if axis not in axes or len(axes) == v.ndim or any(o.attrs["axes"] != axes for o in moved):
@@ -256,7 +256,7 @@ def concat_of_reshapes(v: Value) -> Value | None:
 def reduce_of_stack(v: Value) -> Value | None:
     """Parts of size 1 are added up where they are, not put side by side first."""
     (c,), axes = v.operands, v.attrs["axes"]
-    if c.op.name != "concat" or c.attrs["axis"] not in axes:
+    if c.op is not concat or c.attrs["axis"] not in axes:
         return None
     axis = c.attrs["axis"]
     if any(o.shape[axis] != 1 for o in c.operands) or not 1 < len(c.operands) <= MOST_PARTS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import abs_, hypot, pow_
+from symc.ir.ops.arithmetic import abs_, div, hypot, mul, pow_
 from symc.ir.ops.compare import gt, isfinite, lt
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.logic import where
@@ -209,11 +209,11 @@ def _rest_of_square(r: Value, x: Value) -> Value | None:
         rest = [o for o in r.operands if o is not x]
         return rest[0] * rest[0] if len(rest) == 1 else None
     (s,) = r.operands
-    if s.op.name == "mul":  # (x - y) * (x + y)
+    if s.op is mul:  # (x - y) * (x + y)
         (c, y), (d, z) = map(_number_apart, s.operands)
         return splat_like(-c * c, x) if y is z is x and c == -d != 0 else None
     terms = flatten(s, "sum")
-    k = next((k for k, t in enumerate(terms) if t[0] > 0 and t[1].op.name == "mul" and t[1].operands == (x, x)), None)
+    k = next((k for k, t in enumerate(terms) if t[0] > 0 and t[1].op is mul and t[1].operands == (x, x)), None)
     return None if k is None or len(terms) < 2 else join(without(terms, k), "sum")
 
 
@@ -262,7 +262,7 @@ def difference_of_reciprocals(v: Value) -> Value | None:
     terms = flatten(v, "sum")
     for i, (s, a) in enumerate(terms):
         for j, (t, b) in enumerate(terms):
-            if s > 0 > t and a.op.name == b.op.name == "div" and a.operands[0] is b.operands[0]:
+            if s > 0 > t and a.op.name == b.op is div and a.operands[0] is b.operands[0]:
                 n = splat_of(a.operands[0])
                 roots = a.operands[1].op is b.operands[1].op is sqrt
                 (c, x), (d, y) = (_number_apart(z.operands[1].operands[0] if roots else z.operands[1]) for z in (a, b))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symc.ir.ops.arithmetic import hypot
+from symc.ir.ops.arithmetic import hypot, sub
 from symc.ir.ops.compare import gt
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.logic import where
@@ -143,7 +143,7 @@ def _forms(x: Value) -> list[Value]:
 def minus_asinh_of_log(v: Value) -> Value | None:
     """The same for the other sign."""
     (w,) = v.operands
-    r = w.operands[2].operands[0] if w.op is where and w.operands[2].op.name == "sub" else w
+    r = w.operands[2].operands[0] if w.op is where and w.operands[2].op is sub else w
     if r.op is not hypot or not is_number(r.operands[1], 1):
         return None
     (x, _) = r.operands

@@ -132,7 +132,7 @@ def _renumbered(axes: Sequence[int], gone: Sequence[int]) -> tuple[int, ...]:
 def gather_of_broadcast(v: Value) -> Value | None:
     """A value that repeats along the indexed axis is the same at every index."""
     b, *indices = v.operands
-    if b.op.name != "broadcast":
+    if b.op is not broadcast:
         return None
     (x,), placed, axes, depth = b.operands, b.attrs["axes"], v.attrs["axes"], depth_of(v)
     rest = {a: depth + k for k, a in enumerate(other_axes(v))}
@@ -201,7 +201,7 @@ def gather_of_reshape(v: Value) -> Value | None:
 def gather_of_slice(v: Value) -> Value | None:
     """The slice need not lie in memory. Its bounds are those that are checked."""
     s, *indices = v.operands
-    if s.op.name != "slice" or indices[0].dtype != I64:
+    if s.op is not slice_ or indices[0].dtype != I64:
         return None
     x, axes, a = s.operands[0], v.attrs["axes"], s.attrs
     if any(s.shape[k] != x.shape[k] or a["step"][k] != 1 or a["start"][k] != 0 for k in other_axes(v)):
@@ -231,7 +231,7 @@ def number_like(s: Size, i: Value) -> Value:
 def gather_of_gather(v: Value, context) -> Value | None:
     """Indices are looked up, not rows."""
     g, *indices = v.operands
-    if g.op.name != "gather" or not context.single_use(g) or any(a >= depth_of(g) for a in v.attrs["axes"]):
+    if g.op is not gather or not context.single_use(g) or any(a >= depth_of(g) for a in v.attrs["axes"]):
         return None
     x, *inner = g.operands
     return gather(x, *[gather(i, *indices, axes=v.attrs["axes"]) for i in inner], axes=g.attrs["axes"])
@@ -249,7 +249,7 @@ def gather_of_gather(v: Value, context) -> Value | None:
 def gather_of_iota(v: Value) -> Value | None:
     """Element i of a count is i."""
     x, *indices = v.operands
-    if x.op.name != "iota":
+    if x.op is not iota:
         return None
     along = x.attrs["axis"]
     if along in v.attrs["axes"]:
@@ -270,7 +270,7 @@ def gather_of_iota(v: Value) -> Value | None:
 def gather_of_concat(v: Value, context) -> Value | None:
     """Only the rows that are read are put side by side."""
     c, *indices = v.operands
-    if c.op.name != "concat" or not context.single_use(c) or not reads_no_more(v):
+    if c.op is not concat or not context.single_use(c) or not reads_no_more(v):
         return None
     if c.attrs["axis"] in v.attrs["axes"]:
         return None
@@ -340,7 +340,7 @@ def window_of_movement(v: Value) -> Value | None:
         back = inverse_permutation(m.attrs["perm"])
         part = dynamic_slice(m.operands[0], *[starts[a] for a in back], size=tuple(v.shape[a] for a in back))
         return transpose(part, perm=m.attrs["perm"])
-    if m.op.name == "broadcast":
+    if m.op is broadcast:
         axes = m.attrs["axes"]
         part = dynamic_slice(m.operands[0], *[starts[a] for a in axes], size=tuple(v.shape[a] for a in axes))
         return broadcast(part, axes=axes, shape=v.shape)

@@ -11,7 +11,7 @@ import numpy as np
 from symc.ir.attrs import Array
 from symc.ir.dim import product as product_of
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import abs_, sign
+from symc.ir.ops.arithmetic import abs_, mul, neg, sign
 from symc.ir.ops.compare import lt
 from symc.ir.ops.determinant import det, slogdet
 from symc.ir.ops.factor import triangular
@@ -128,12 +128,12 @@ def number_and_rest(b: Value) -> tuple[Value, Value] | None:
         number = None if inner is None else splat_of(inner[0])
         return None if inner is None or number is None else (
             splat(Array(number), b.type), reshape(inner[1], shape=b.shape))
-    if b.op.name == "neg":
+    if b.op is neg:
         return splat(-1, b.type), b.operands[0]
-    if b.op.name == "mul":
+    if b.op is mul:
         for k in (1, 0):
             c = b.operands[k]
-            if c.op.name == "broadcast" and b.ndim - 2 not in c.attrs["axes"]:
+            if c.op is broadcast and b.ndim - 2 not in c.attrs["axes"]:
                 return c, b.operands[1 - k]
     return None
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from symc.ir.attrs import Array
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import abs_, hypot, maximum
+from symc.ir.ops.arithmetic import abs_, add, hypot, maximum, mul
 from symc.ir.ops.compare import eq, gt, le
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.linalg import dot
@@ -49,7 +49,7 @@ def log_of_two_squares(x, y):
 
 def _square_of(x: Value) -> Value | None:
     """The value whose absolute value ``x`` is the square of."""
-    if x.op.name != "mul" or x.operands[0] is not x.operands[1]:
+    if x.op is not mul or x.operands[0] is not x.operands[1]:
         return None
     base = x.operands[0]
     return base.operands[0] if base.op is abs_ else base
@@ -165,7 +165,7 @@ def sqrt_of_dot(v: Value) -> Value | None:
 
 def _number_and_square(x: Value) -> tuple[float, float, Value] | None:
     """``x`` as c + k * y*y for positive numbers c and k: (c, k, y)."""
-    terms = flatten(x, "sum") if x.op.name == "add" else []
+    terms = flatten(x, "sum") if x.op is add else []
     if len(terms) != 2 or any(s < 0 for s, _ in terms):
         return None
     for (_, a), (_, b) in (terms, terms[::-1]):
@@ -261,7 +261,7 @@ def square_over_number_and_square(v: Value) -> Value | None:
     """inf / inf for large x."""
     above, below = v.operands
     found = _number_and_square(below)
-    if found is None or found[1] != 1 or found[2].op is where or above.op.name != "mul":
+    if found is None or found[1] != 1 or found[2].op is where or above.op is not mul:
         return None
     c, _, x = found
     if above.operands[0] is not x or above.operands[1] is not x:
@@ -283,7 +283,7 @@ def sqrt_of_clipped(x):
 
 def _plus_number(x: Value) -> tuple[Value, float]:
     """``x`` as y + c."""
-    number = splat_of(x.operands[1]) if x.op.name == "add" else None
+    number = splat_of(x.operands[1]) if x.op is add else None
     return (x, 0.0) if number is None else (x.operands[0], float(number))
 
 

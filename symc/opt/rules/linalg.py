@@ -59,7 +59,7 @@ def dot_of_transpose(v: Value) -> Value | None:
 def transpose_of_dot(v: Value, context) -> Value | None:
     """The transpose of a product is the product the other way round."""
     (p,) = v.operands
-    if p.op.name != "dot" or not context.single_use(p):
+    if p.op is not dot or not context.single_use(p):
         return None
     x, y = p.operands
     contract, batch = p.attrs["contract"], p.attrs["batch"]
@@ -83,7 +83,7 @@ def dot_of_broadcast(v: Value) -> Value | None:
     contract, batch = v.attrs["contract"], v.attrs["batch"]
     for k in (0, 1):
         b = v.operands[k]
-        if b.op.name != "broadcast" or not b.operands[0].ndim:
+        if b.op is not broadcast or not b.operands[0].ndim:
             continue
         placed = b.attrs["axes"]
         free = free_axes(b, contract[k], batch[k])
@@ -119,7 +119,7 @@ def product_with_repeated(v: Value, context) -> Value | None:
     contract, batch = v.attrs["contract"], v.attrs["batch"]
     for k in (1, 0):
         b = v.operands[k]
-        if b.op.name != "broadcast":
+        if b.op is not broadcast:
             continue
         gone = [n for n, a in enumerate(contract[k]) if a not in b.attrs["axes"]]
         if gone:

@@ -39,7 +39,7 @@ def condition_and_number(v: Value) -> Value | None:
     for c, other in (v.operands, v.operands[::-1]):
         number = splat_of(other)
         if number is not None:
-            return c if bool(number) == (v.op.name == "and") else other
+            return c if bool(number) == (v.op is and_) else other
     return None
 
 
@@ -56,7 +56,7 @@ def condition_and_opposite(v: Value) -> Value | None:
     """One of them holds, not both."""
     x, y = v.operands
     if (x.op is not_ and x.operands[0] is y) or (y.op is not_ and y.operands[0] is x):
-        return splat(v.op.name == "or", v.type)
+        return splat(v.op is or_, v.type)
     return None
 
 
@@ -227,7 +227,7 @@ def condition_compared(v: Value) -> Value | None:
 def condition_as_number_compared(v: Value) -> Value | None:
     """A condition that became a number becomes one again."""
     x, number = v.operands[0], splat_of(v.operands[1])
-    if x.op.name != "cast" or number is None or x.operands[0].dtype.kind != "b":
+    if x.op is not cast or number is None or x.operands[0].dtype.kind != "b":
         return None
     c = x.operands[0]
     no, yes = (bool(v.op.reference(x.dtype.type(k), number)) for k in (0, 1))

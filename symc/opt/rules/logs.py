@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import abs_, div, maximum, mod, mul, mulz, pow_, sign
+from symc.ir.ops.arithmetic import abs_, add, div, maximum, mod, mul, mulz, pow_, sign
 from symc.ir.ops.compare import eq, ge, gt, lt
 from symc.ir.ops.cumulative import cumprod, cumsum, logcumsumexp
 from symc.ir.ops.elementwise import like
@@ -306,7 +306,7 @@ def _sign_of_power(x: Value, y: Value) -> Value:
 
 def _above(x: Value) -> tuple[float, Value]:
     """``x`` as u + c."""
-    n = splat_of(x.operands[1]) if x.op.name == "add" else None
+    n = splat_of(x.operands[1]) if x.op is add else None
     return (0.0, x) if n is None else (float(n), x.operands[0])
 
 
@@ -356,7 +356,7 @@ def log_to_another_base(v: Value, context) -> Value | None:
     if one is not None and len(terms) > 1 and not cancels_first(x, context.facts):
         made = log1p(join([t for k, t in enumerate(terms) if k != one], "sum"))
     else:
-        found, inside = log_of_sum(x, context.facts) if x.op.name == "add" else log_of(x, context.facts)
+        found, inside = log_of_sum(x, context.facts) if x.op is add else log_of(x, context.facts)
         if found is None or not inside:
             return None
         made = found
@@ -399,7 +399,7 @@ def exp_of_log1p(x):
 def exp_of_scaled_log(v: Value, context) -> Value | str | None:
     """Rounding the log of a large number changes its power; pow knows better."""
     (m,) = v.operands
-    if m.op.name != "mul":
+    if m.op is not mul:
         return None
     for k in (0, 1):
         if m.operands[k].op is not log:

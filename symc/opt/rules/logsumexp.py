@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from symc.ir.ops.arithmetic import maximum
+from symc.ir.ops.arithmetic import add, maximum, sub
 from symc.ir.ops.assume import promised
 from symc.ir.ops.compare import eq, isfinite
 from symc.ir.ops.elementwise import like
@@ -38,7 +38,7 @@ def _rows(x: Value) -> Value:
 
 def without_shift(x: Value, axes: Axes) -> tuple[Value, Value | None]:
     """``x`` as ``y - m`` where m does not vary along ``axes``: (y, m reduced), else (x, None)."""
-    if x.op.name == "sub" and x.operands[1].op.name == "broadcast":
+    if x.op is sub and x.operands[1].op is broadcast:
         y, b = x.operands
         if b.attrs["axes"] == tuple(a for a in range(x.ndim) if a not in axes):
             return y, b.operands[0]
@@ -76,7 +76,7 @@ def may_go(m: Value, y: Value, axes: Axes, context) -> bool:
 def log_add_exp(v: Value, context) -> Value | None:
     """The exponentials overflow or underflow where the log is ordinary."""
     (a,) = v.operands
-    if a.op.name != "add" or v.op is log and sum_of_one_and_exp(a):
+    if a.op is not add or v.op is log and sum_of_one_and_exp(a):
         return None
     found, exponentials = log_of_sum(a, context.facts)
     if found is None or not exponentials:

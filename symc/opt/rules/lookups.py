@@ -15,10 +15,10 @@ from symc.ir.dim import known_nonnegative, product, size_name
 from symc.ir.op import Decompose, lookup, splat
 from symc.ir.ops.arithmetic import maximum, minimum, mod
 from symc.ir.ops.cast import cast
-from symc.ir.ops.compare import isnan
+from symc.ir.ops.compare import eq, isnan
 from symc.ir.ops.index import gather
 from symc.ir.ops.kernel import check_index, checked_index
-from symc.ir.ops.leaf import array, iota, size
+from symc.ir.ops.leaf import array, constant, iota, size
 from symc.ir.ops.linalg import dot, free_axes, matmul
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import ceil, floor
@@ -76,7 +76,7 @@ def gather_of_elementwise(v: Value, context) -> Value | str | None:
 
 def _counts(x: Value, depth: int = 3) -> bool:
     """True if ``x`` is made of counts and numbers alone, as unit matrices and masks are."""
-    if splat_of(x) is not None or x.op.name == "iota":
+    if splat_of(x) is not None or x.op is iota:
         return True
     made = x.op.name in ("broadcast", "reshape", "transpose") or "elementwise" in x.op.traits
     return made and depth > 0 and bool(x.operands) and all(_counts(o, depth - 1) for o in x.operands)
@@ -128,7 +128,7 @@ def gather_of_lines(v: Value, context) -> Value | None:
 def gather_of_dot(v: Value, context) -> Value | str | None:
     """Rows, columns and elements that nobody reads are not multiplied."""
     p, *indices = v.operands
-    if p.op.name != "dot" or not context.single_use(p) or p.attrs["batch"] != ((), ()):
+    if p.op is not dot or not context.single_use(p) or p.attrs["batch"] != ((), ()):
         return None
     count = product(indices[0].shape)
     if count != 1 and not any(known_nonnegative(p.shape[a] - count) for a in v.attrs["axes"]):
@@ -199,7 +199,7 @@ def product_with_selection(v: Value) -> Value | None:
         i = _selected(m, along)
         if i is None or not known_nonnegative(m.shape[along] - 1):
             continue
-        picked = _rows(x, i, axis, m.op.name == "gather")
+        picked = _rows(x, i, axis, m.op is gather)
         return picked if k == 0 else transpose(picked, perm=(*range(1, picked.ndim), 0))
     return None
 
@@ -225,13 +225,13 @@ def _selected(m: Value, along: int) -> Value | None:
     """The index i where a matrix has ones at (k, i[k]) and zeros elsewhere, ``along`` the axis that i counts along."""
     if m.op.name == "transpose":
         m, along = m.operands[0], m.attrs["perm"][along]
-    if m.op.name == "gather" and len(m.operands) == 2 and m.operands[1].ndim == 1 and is_eye(m.operands[0]):
+    if m.op is gather and len(m.operands) == 2 and m.operands[1].ndim == 1 and is_eye(m.operands[0]):
         eye, i = m.operands
         return i if along == 1 and eye.shape == (m.shape[1],) * 2 else None
-    if m.op.name != "cast" or m.ndim != 2 or m.operands[0].op.name != "eq":
+    if m.op is not cast or m.ndim != 2 or m.operands[0].op is not eq:
         return None
     for counted, line in (m.operands[0].operands, m.operands[0].operands[::-1]):
-        if steps_of(counted) != Steps(along, 0, 1) or line.op.name != "broadcast" or line.dtype != I64:
+        if steps_of(counted) != Steps(along, 0, 1) or line.op is not broadcast or line.dtype != I64:
             continue
         if line.attrs["axes"] == (1 - along,):
             return line.operands[0]
@@ -357,7 +357,7 @@ def search_of_iota(v: Value) -> Value | None:
 
 def _is_count(v: Value) -> bool:
     """True of 0, 1, 2, ... as a vector."""
-    if v.op.name == "constant":
+    if v.op is constant:
         data = v.attrs["value"].data
         return np.array_equal(data, np.arange(data.size))
     base = v.operands[0] if v.op is cast else v

@@ -25,7 +25,7 @@ def _is_count(n: Value, count: Size, inverse: bool = False) -> bool:
         return bool(number == (number.dtype.type(1) / number.dtype.type(count) if inverse else count))
     while n.op.name in ("cast", "broadcast"):
         n = n.operands[0]
-    return not inverse and n.op.name == "size" and n.attrs["value"] == count
+    return not inverse and n.op is size and n.attrs["value"] == count
 
 
 def count_of(s: Value) -> Size:

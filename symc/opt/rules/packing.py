@@ -27,7 +27,7 @@ def reshape_of_part(v: Value) -> Value | None:
     """The slice of an array in memory is a copy; its reshape is none, and a kernel that reads the slice copies nothing.
     So the heads of queries, keys and values are read where their one product has put them."""
     (part,) = v.operands
-    if part.op.name != "slice" or any(s != 1 for s in part.attrs["step"]):
+    if part.op is not slice_ or any(s != 1 for s in part.attrs["step"]):
         return None
     x = part.operands[0]
     cut = [a for a, (n, m) in enumerate(zip(part.shape, x.shape, strict=True)) if n != m]

@@ -30,7 +30,7 @@ from symc.opt.facts.log_forms import Weighted, exponent_of, is_shifted, log_of_s
 
 def _number_and_exp(x: Value) -> tuple[float, float, Value] | None:
     """``x`` as c + k * exp(e) for positive numbers c and k: (c, k, e)."""
-    terms = flatten(x, "sum") if x.op.name == "add" else []
+    terms = flatten(x, "sum") if x.op is add else []
     if len(terms) != 2 or any(s < 0 for s, _ in terms):
         return None
     for (_, a), (_, b) in (terms, terms[::-1]):
@@ -141,7 +141,7 @@ def exp_over_sum(v: Value, context) -> Value | None:
 def number_over_sum_of_exp(v: Value, context) -> Value | None:
     """The gradient is 0 * inf where an exponential overflows."""
     n, d = v.operands
-    if splat_of(n) is None or d.op.name != "add":
+    if splat_of(n) is None or d.op is not add:
         return None
     found, inside = log_of_sum(d, context.facts)
     return n * exp(-found) if found is not None and inside else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from symc.ir.dim import Size, known_nonnegative
 from symc.ir.op import lookup
 from symc.ir.ops.index import dynamic_update_slice, gather
-from symc.ir.ops.leaf import scalar
+from symc.ir.ops.leaf import get, scalar
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import slice_
@@ -27,7 +27,7 @@ def lines_of(x: Value) -> tuple[int, ...] | None:
         return None
     if "reduction" in x.op.traits:
         return x.attrs["axes"]
-    if x.op.name == "get" or x.shape != x.operands[0].shape or "elementwise" in x.op.traits:
+    if x.op is get or x.shape != x.operands[0].shape or "elementwise" in x.op.traits:
         return None
     if "axis" in x.attrs:
         return (x.attrs["axis"],)
@@ -36,8 +36,8 @@ def lines_of(x: Value) -> tuple[int, ...] | None:
 
 def window_starts(w: Value) -> list[Size] | None:
     """The start of the window of a dynamic update or slice, if it is known and nothing needs to be moved."""
-    window = w.operands[1].shape if w.op.name == "dynamic_update_slice" else w.shape
-    starts = w.operands[2:] if w.op.name == "dynamic_update_slice" else w.operands[1:]
+    window = w.operands[1].shape if w.op is dynamic_update_slice else w.shape
+    starts = w.operands[2:] if w.op is dynamic_update_slice else w.operands[1:]
     found = [steps_of(s) for s in starts]
     places: list[Size] = []
     for s, n, k in zip(found, w.operands[0].shape, window, strict=True):
@@ -105,7 +105,7 @@ def slice_of_lines(v: Value, context) -> Value | None:
 def slice_of_dot(v: Value, context) -> Value | None:
     """Rows and columns that nobody reads are not multiplied."""
     (x,) = v.operands
-    if x.op.name != "dot" or not context.single_use(x) or v.type is x.type:  # a flip reads everything
+    if x.op is not dot or not context.single_use(x) or v.type is x.type:  # a flip reads everything
         return None
     contract, batch = x.attrs["contract"], x.attrs["batch"]
     free = [free_axes(o, c, b) for o, c, b in zip(x.operands, contract, batch, strict=True)]
@@ -128,7 +128,7 @@ def slice_of_dot(v: Value, context) -> Value | None:
 def slice_of_gather(v: Value, context) -> Value | None:
     """Only what is read is looked up."""
     (x,) = v.operands
-    if x.op.name != "gather" or not (context.single_use(x) or context.sliced_apart(x)):
+    if x.op is not gather or not (context.single_use(x) or context.sliced_apart(x)):
         return None
     source, *indices = x.operands
     depth = indices[0].ndim
@@ -155,7 +155,7 @@ def slice_of_gather(v: Value, context) -> Value | None:
 def slice_of_update(v: Value) -> Value | None:
     """The elements that are read were just written, or were not touched."""
     (w,) = v.operands
-    if w.op.name != "dynamic_update_slice":
+    if w.op is not dynamic_update_slice:
         return None
     x, u, *_ = w.operands
     places = window_starts(w)

@@ -10,7 +10,7 @@ import numpy as np
 from symc.ir.attrs import Array
 from symc.ir.dim import product
 from symc.ir.op import lookup, splat
-from symc.ir.ops.arithmetic import abs_, maximum, minimum
+from symc.ir.ops.arithmetic import abs_, maximum, minimum, mul, neg
 from symc.ir.ops.cumulative import cumsum
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.reduce import COMBINING, max_, min_, prod, sum_
@@ -41,7 +41,7 @@ MOST_PARTS = 4
 def extreme_of_negated(v: Value) -> Value | None:
     """One sign for many."""
     (x,) = v.operands
-    return -(min_ if v.op is max_ else max_)(x.operands[0], axes=v.attrs["axes"]) if x.op.name == "neg" else None
+    return -(min_ if v.op is max_ else max_)(x.operands[0], axes=v.attrs["axes"]) if x.op is neg else None
 
 
 @rewrite(
@@ -55,7 +55,7 @@ def extreme_of_negated(v: Value) -> Value | None:
 def product_of_negated(v: Value) -> Value | None:
     """One sign for many, or none."""
     (x,) = v.operands
-    if x.op.name != "neg":
+    if x.op is not neg:
         return None
     count = product(x.shape[a] for a in v.attrs["axes"])
     if not isinstance(count, int):
@@ -92,7 +92,7 @@ def _scale_of(x: Value) -> tuple[Value, Value, str] | None:
     """``x`` as y * c or y / c, with c one number for all elements: (y, c of rank 0, op name)."""
     if x.op.name not in ("mul", "div"):
         return None
-    for k in (1, 0) if x.op.name == "mul" else (1,):
+    for k in (1, 0) if x.op is mul else (1,):
         c = x.operands[k]
         if c.op is broadcast and not c.operands[0].ndim:
             return x.operands[1 - k], c.operands[0], x.op.name
@@ -160,7 +160,7 @@ def dot_of_negated(v: Value, context) -> Value | None:
     """A sign leaves a product of arrays."""
     for k in (0, 1):
         x = v.operands[k]
-        if x.op.name == "neg" and context.single_use(x):
+        if x.op is neg and context.single_use(x):
             return -dot(*[x.operands[0] if i == k else o for i, o in enumerate(v.operands)], **v.attrs)
     return None
 

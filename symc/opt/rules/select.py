@@ -61,10 +61,10 @@ def where_of_where_second(c, x, y, z):
 def choice_of_choice(v: Value, context) -> Value | None:
     """One choice by both conditions."""
     c, x, y = v.operands
-    if x.op.name == "where" and context.single_use(x):
+    if x.op is where and context.single_use(x):
         d, a, b = x.operands
         return where(and_(c, d), a, b) if b is y else where(and_(c, not_(d)), b, a) if a is y else None
-    if y.op.name == "where" and context.single_use(y):
+    if y.op is where and context.single_use(y):
         d, a, b = y.operands
         return where(or_(c, d), a, b) if a is x else where(or_(c, not_(d)), b, a) if b is x else None
     return None
@@ -128,11 +128,11 @@ def choice_of_numbers(v: Value) -> Value | None:
 )
 def merge_choices(v: Value, context) -> Value | None:
     """Two choices on one condition are one, where an answer is a number on either side."""
-    if "elementwise" not in v.op.traits or len(v.operands) != 2 or v.op.name == "where":
+    if "elementwise" not in v.op.traits or len(v.operands) != 2 or v.op is where:
         return None
     x, y = v.operands
     if not (
-        x.op.name == y.op.name == "where"
+        x.op.name == y.op is where
         and x.operands[0] is y.operands[0]
         and context.single_use(x)
         and context.single_use(y)
@@ -157,7 +157,7 @@ def product_with_choice_of_zero(v: Value, context) -> Value | None:
     functions)."""
     for k in (0, 1):
         w, y = v.operands[k], v.operands[1 - k]
-        if w.op.name == "where" and context.single_use(w):
+        if w.op is where and context.single_use(w):
             c, a, b = w.operands
             if is_number(a, 0) and not is_number(b, 0):
                 return where(c, a, b * y)
@@ -176,7 +176,7 @@ def product_with_choice_of_zero(v: Value, context) -> Value | None:
 def quotient_with_choice_of_zero(v: Value, context) -> Value | None:
     """A zero that was chosen stays zero, even over zero."""
     w, y = v.operands
-    if w.op.name != "where" or not context.single_use(w):
+    if w.op is not where or not context.single_use(w):
         return None
     c, a, b = w.operands
     if is_number(a, 0) and not is_number(b, 0):

@@ -183,7 +183,7 @@ def transpose_of_units(v: Value) -> Value | None:
 def broadcast_of_broadcast(v: Value) -> Value | None:
     """All axes are inserted at once."""
     (x,) = v.operands
-    if x.op.name != "broadcast":
+    if x.op is not broadcast:
         return None
     return broadcast(x.operands[0], axes=tuple(v.attrs["axes"][a] for a in x.attrs["axes"]), shape=v.shape)
 
@@ -232,7 +232,7 @@ def reshape_of_repeated(v: Value) -> Value | None:
     """One number everywhere, in any shape."""
     (x,) = v.operands
     return (
-        broadcast(x.operands[0], axes=(), shape=v.shape) if x.op.name == "broadcast" and not x.attrs["axes"] else None
+        broadcast(x.operands[0], axes=(), shape=v.shape) if x.op is broadcast and not x.attrs["axes"] else None
     )
 
 
@@ -250,7 +250,7 @@ def reshape_of_repeated(v: Value) -> Value | None:
 def reshape_of_broadcast(v: Value) -> Value | None:
     """Repeated elements are counted in another way, not written out."""
     (b,) = v.operands
-    if b.op.name != "broadcast" or not b.attrs["axes"]:
+    if b.op is not broadcast or not b.attrs["axes"]:
         return None
     (x,), placed = b.operands, b.attrs["axes"]
     units = unit_axes(v)
@@ -297,7 +297,7 @@ def transpose_of_reshape(v: Value) -> Value | None:
 def transpose_of_broadcast(v: Value) -> Value | None:
     """The axes are inserted where they belong."""
     (x,) = v.operands
-    if x.op.name != "broadcast":
+    if x.op is not broadcast:
         return None
     inverse = inverse_permutation(v.attrs["perm"])
     places = [inverse[a] for a in x.attrs["axes"]]

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from symc.ir.dim import Size, product
 from symc.ir.op import lookup, splat
-from symc.ir.ops.arithmetic import mul, mulz, neg
+from symc.ir.ops.arithmetic import div, mul, mulz, neg
 from symc.ir.ops.cast import cast
-from symc.ir.ops.leaf import size
+from symc.ir.ops.leaf import constant, size
 from symc.ir.ops.reduce import COMBINING, sum_
 from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.text import splat_of
@@ -40,7 +40,7 @@ def _movers(v: Value, op_name: str) -> list[Value] | None:
 
 def _one_number(o: Value, op_name: str) -> bool:
     """A splat; or any scalar that is repeated, which other movements than repeating leave as it is."""
-    return splat_of(o) is not None or op_name != "broadcast" and o.op.name == "broadcast" and not o.attrs["axes"]
+    return splat_of(o) is not None or op_name != "broadcast" and o.op is broadcast and not o.attrs["axes"]
 
 
 def _apply(v: Value, op_name: str, inner: Sequence[Value], shape: Sequence[Size]) -> Value:
@@ -51,7 +51,7 @@ def _apply(v: Value, op_name: str, inner: Sequence[Value], shape: Sequence[Size]
 
 def splat_again(v: Value, shape: Sequence[Size]) -> Value:
     """A splat, or a repeated scalar, in another shape."""
-    number = v if v.op.name == "constant" else v.operands[0]
+    number = v if v.op is constant else v.operands[0]
     return broadcast(number, axes=(), shape=tuple(shape)) if shape else number
 
 
@@ -142,17 +142,17 @@ FOLDS = tuple(COMBINING)
 def reduce_of_broadcast(v: Value) -> Value | None:
     """Repeated elements are counted, not added up."""
     (b,), axes = v.operands, v.attrs["axes"]
-    if b.op.name != "broadcast":
+    if b.op is not broadcast:
         return None
     placed = b.attrs["axes"]
     gone = [a for a in axes if a not in placed]
     count = product(b.shape[a] for a in gone)
-    if not gone or (v.op.name != "sum" and not (isinstance(count, int) and count > 0)):
+    if not gone or (v.op is not sum_ and not (isinstance(count, int) and count > 0)):
         return None
     inner = v.op(b.operands[0], axes=tuple(placed.index(a) for a in axes if a in placed))
     kept = [a for a in range(b.ndim) if a not in axes]
     out = broadcast(inner, axes=tuple(kept.index(a) for a in placed if a not in axes), shape=v.shape)
-    return times_size(out, count) if v.op.name == "sum" else out
+    return times_size(out, count) if v.op is sum_ else out
 
 
 def times_size(x: Value, count: Size) -> Value:
@@ -240,7 +240,7 @@ def reduce_of_reduce(v: Value, context) -> Value | None:
 def sum_of_negated(v: Value) -> Value | None:
     """One sign for many."""
     (x,) = v.operands
-    return neg(sum_(x.operands[0], axes=v.attrs["axes"])) if x.op.name == "neg" else None
+    return neg(sum_(x.operands[0], axes=v.attrs["axes"])) if x.op is neg else None
 
 
 @rewrite(
@@ -258,11 +258,11 @@ def sum_of_scaled(v: Value, context) -> Value | None:
     if x.op.name not in ("mul", "div") or not context.single_use(x):
         return None
     kept = [a for a in range(x.ndim) if a not in axes]
-    for k in (1, 0) if x.op.name == "mul" else (1,):
+    for k in (1, 0) if x.op is mul else (1,):
         factor = x.operands[k]
-        if factor.op.name == "broadcast" and not set(factor.attrs["axes"]) & set(axes):
+        if factor.op is broadcast and not set(factor.attrs["axes"]) & set(axes):
             number, count = factor.operands[0], product(x.shape[a] for a in axes)
-            number = factor_of_sum(number, count, context.facts(number), divides=x.op.name == "div")
+            number = factor_of_sum(number, count, context.facts(number), divides=x.op is div)
             small = broadcast(number, axes=tuple(kept.index(a) for a in factor.attrs["axes"]), shape=v.shape)
             return x.op(sum_(x.operands[1 - k], axes=axes), small)
     return None

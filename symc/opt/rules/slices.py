@@ -53,7 +53,7 @@ def window_over(v: Value, axes: Sequence[int | None], shape: Sequence[Size]) -> 
 def slice_of_slice(v: Value) -> Value | None:
     """One window of a window."""
     (x,), a = v.operands, v.attrs
-    if x.op.name != "slice":
+    if x.op is not slice_:
         return None
     b = x.attrs
     return slice_(
@@ -74,7 +74,7 @@ def slice_of_slice(v: Value) -> Value | None:
 def slice_of_broadcast(v: Value) -> Value | None:
     """Only what is read is repeated."""
     (x,) = v.operands
-    if x.op.name != "broadcast":
+    if x.op is not broadcast:
         return None
     axes = x.attrs["axes"]
     return broadcast(slice_(x.operands[0], **window_over(v, axes, x.operands[0].shape)), axes=axes, shape=v.shape)
@@ -137,7 +137,7 @@ def slice_of_reshape(v: Value) -> Value | None:
 def slice_of_concat(v: Value) -> Value | None:
     """Parts of which nothing is read are not made; a window inside one part is a window of that part."""
     (x,), a = v.operands, v.attrs
-    if x.op.name != "concat":
+    if x.op is not concat:
         return None
     axis = x.attrs["axis"]
     if is_whole(v, axis):
@@ -203,7 +203,7 @@ def _pieces(v: Value, x: Value, axis: int) -> Value | None:
 def slice_of_pad(v: Value) -> Value | None:
     """A window that reads no filler."""
     (x,), a = v.operands, v.attrs
-    if x.op.name != "pad":
+    if x.op is not pad:
         return None
     inner = x.operands[0]
     start = []
@@ -233,7 +233,7 @@ def slice_of_pad(v: Value) -> Value | None:
 def slice_of_filler(v: Value) -> Value | None:
     """A number, and nothing of what is padded."""
     (x,), a = v.operands, v.attrs
-    if x.op.name != "pad":
+    if x.op is not pad:
         return None
     for k in range(v.ndim):
         ends = (a["start"][k], a["start"][k] + (v.shape[k] - 1) * a["step"][k])
@@ -257,7 +257,7 @@ def slice_of_filler(v: Value) -> Value | None:
 def slice_of_iota(v: Value) -> Value | None:
     """A shorter count."""
     (x,), a = v.operands, v.attrs
-    if x.op.name != "iota":
+    if x.op is not iota:
         return None
     axis = x.attrs["axis"]
     if a["start"][axis] != 0 or a["step"][axis] != 1:

@@ -32,7 +32,7 @@ def _rows(x: Value) -> Value:
 
 def _spread_along(b: Value, x: Value, axes: tuple[int, ...]) -> bool:
     """True if ``b`` repeats a reduction of ``x`` over axes along these."""
-    return b.op.name == "broadcast" and b.attrs["axes"] == tuple(a for a in range(x.ndim) if a not in axes)
+    return b.op is broadcast and b.attrs["axes"] == tuple(a for a in range(x.ndim) if a not in axes)
 
 
 @rewrite(
@@ -56,10 +56,10 @@ def softmax_by_hand(v: Value) -> Value | None:
     """inf / inf for large x, 0 / 0 for very negative ones."""
     terms = flatten(v, "product")
     for i, (s, e) in enumerate(terms):
-        if s < 0 or e.op.name != "exp":
+        if s < 0 or e.op is not exp:
             continue
         for j, (t, b) in enumerate(terms):
-            total = b.operands[0] if t < 0 and b.op.name == "broadcast" else None
+            total = b.operands[0] if t < 0 and b.op is broadcast else None
             if total is None or total.op is not sum_ or total.operands[0] is not e:
                 continue
             axes = total.attrs["axes"]
@@ -127,7 +127,7 @@ def log_softmax_by_hand(v: Value) -> Value | None:
     """Both terms are rounded to the digits of x, and cancel: subtracting the greatest element first is exact."""
     terms = flatten(v, "sum")
     for j, (t, b) in enumerate(terms):
-        if t > 0 or b.op.name != "broadcast" or b.operands[0].op is not logsumexp:
+        if t > 0 or b.op is not broadcast or b.operands[0].op is not logsumexp:
             continue
         (x,), axes = b.operands[0].operands, b.operands[0].attrs["axes"]
         i = next((k for k, (s, y) in enumerate(terms) if s > 0 and y is x), None)

@@ -26,7 +26,7 @@ from symc.opt.rules.writes import _put, _three, _user, _zeros, names_no_place_tw
 
 def is_sparse(v: Value, modes: Sequence[str] = ("add",)) -> bool:
     """Zeros, but for what a scatter puts in."""
-    return v.op.name == "scatter" and v.attrs["mode"] in modes and is_number(v.operands[0], 0)
+    return v.op is scatter and v.attrs["mode"] in modes and is_number(v.operands[0], 0)
 
 
 @rewrite(
@@ -92,7 +92,7 @@ def add_of_window(v: Value, context) -> Value | None:
     """Only the window is touched."""
     for k in (1, 0):
         s, x = v.operands[k], v.operands[1 - k]
-        if s.op.name != "dynamic_update_slice" or not is_number(s.operands[0], 0) or not context.single_use(s):
+        if s.op is not dynamic_update_slice or not is_number(s.operands[0], 0) or not context.single_use(s):
             continue
         u, *starts = s.operands[1:]
         if not is_number(x, 0):
@@ -164,7 +164,7 @@ def _pad(x: Value, low: Sequence[Size], high: Sequence[Size]) -> Value:
 def pad_of_pad(v: Value) -> Value | None:
     """One margin for two."""
     p, fill = v.operands
-    if p.op.name != "pad" or p.operands[1] is not fill or any(v.attrs["interior"]):
+    if p.op is not pad or p.operands[1] is not fill or any(v.attrs["interior"]):
         return None
     low, high = (tuple(a + b for a, b in zip(v.attrs[k], p.attrs[k], strict=True)) for k in ("low", "high"))
     return pad(p.operands[0], fill, low=low, high=high, interior=p.attrs["interior"])
@@ -181,7 +181,7 @@ def pad_of_pad(v: Value) -> Value | None:
 def pad_of_filler(v: Value) -> Value | None:
     """More of the same."""
     x, fill = v.operands
-    if x.op.name != "broadcast" or x.attrs["axes"] or x.operands[0] is not fill:
+    if x.op is not broadcast or x.attrs["axes"] or x.operands[0] is not fill:
         return None
     return broadcast(fill, axes=(), shape=v.shape)
 
@@ -196,7 +196,7 @@ def pad_of_filler(v: Value) -> Value | None:
 def sum_of_padded(v: Value) -> Value | None:
     """Zeros are not added up."""
     (p,), axes = v.operands, v.attrs["axes"]
-    if p.op.name != "pad" or not is_number(p.operands[1], 0):
+    if p.op is not pad or not is_number(p.operands[1], 0):
         return None
     low, high, gaps = (
         tuple(0 if a in axes else n for a, n in enumerate(p.attrs[k])) for k in ("low", "high", "interior")

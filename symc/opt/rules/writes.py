@@ -78,7 +78,7 @@ def names_no_place_twice(v: Value) -> bool:
 def dead_store(v: Value) -> Value | None:
     """A store that is overwritten before anybody reads it is dead."""
     x, u, *indices = v.operands
-    if v.attrs["mode"] != "set" or x.op.name != "scatter" or not same_places(v, x):
+    if v.attrs["mode"] != "set" or x.op is not scatter or not same_places(v, x):
         return None
     return scatter(x.operands[0], u, *indices, **v.attrs)
 
@@ -98,7 +98,7 @@ def merged_updates(v: Value, context) -> Value | None:
     x, u, *indices = v.operands
     mode = v.attrs["mode"]
     combine = combining(mode)
-    if combine is None or x.op.name != "scatter" or x.attrs != v.attrs or not context.single_use(x):
+    if combine is None or x.op is not scatter or x.attrs != v.attrs or not context.single_use(x):
         return None
     if not same_places(v, x):
         return None
@@ -119,7 +119,7 @@ def merged_updates(v: Value, context) -> Value | None:
 def dead_window(v: Value) -> Value | None:
     """A window that is overwritten before anybody reads it, or overwritten in part, and is gone."""
     w = v.operands[0]
-    if w.op.name != "dynamic_update_slice":
+    if w.op is not dynamic_update_slice:
         return None
     outer, inner = v.operands[1].shape, w.operands[1].shape
     same = v.operands[2:] == w.operands[2:] and outer == inner
@@ -177,7 +177,7 @@ def update_of_number(v: Value) -> Value | None:
 def set_to_itself(v: Value) -> Value | None:
     """Nothing changes."""
     x, u, *_ = v.operands
-    if v.attrs["mode"] == "set" and u.op.name == "gather" and u.operands[0] is x and same_places(v, u):
+    if v.attrs["mode"] == "set" and u.op is gather and u.operands[0] is x and same_places(v, u):
         return x
     return None
 
@@ -195,9 +195,9 @@ def set_to_itself(v: Value) -> Value | None:
 def window_set_to_itself(v: Value) -> Value | None:
     """Nothing changes."""
     x, u, *starts = v.operands
-    if u.op.name == "dynamic_slice" and u.operands == (x, *starts):
+    if u.op is dynamic_slice and u.operands == (x, *starts):
         return x
-    if u.op.name != "slice" or u.operands[0] is not x or any(k != 1 for k in u.attrs["step"]):
+    if u.op is not slice_ or u.operands[0] is not x or any(k != 1 for k in u.attrs["step"]):
         return None
     places = window_starts(v)
     return x if places is not None and tuple(places) == u.attrs["start"] else None
@@ -294,7 +294,7 @@ def update_by_count(v: Value) -> Value | None:
 def read_of_write(v: Value) -> Value | str | None:
     """The elements that are read were just written."""
     w = v.operands[0]
-    if w.op.name != "scatter" or not same_places(v, w):
+    if w.op is not scatter or not same_places(v, w):
         return None
     if not names_no_place_twice(w):
         return "the index may name a place twice"
@@ -314,6 +314,6 @@ def read_of_write(v: Value) -> Value | str | None:
 def read_of_window(v: Value) -> Value | None:
     """The window that is read was just written."""
     w = v.operands[0]
-    if w.op.name == "dynamic_update_slice" and w.operands[2:] == v.operands[1:] and w.operands[1].type is v.type:
+    if w.op is dynamic_update_slice and w.operands[2:] == v.operands[1:] and w.operands[1].type is v.type:
         return w.operands[1]
     return None
