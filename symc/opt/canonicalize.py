@@ -21,8 +21,8 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves
-from symc.opt.engine.pattern import is_number
 from symc.opt.engine.rule import Context
+from symc.opt.engine.terms import is_number
 from symc.opt.facts.fact import Fact
 
 SIGNED = "ifc"

@@ -14,10 +14,10 @@ from symc.ir.value import Value
 from symc.opt.engine.examples import leaves as new_leaves
 from symc.opt.engine.provenance import expression
 from symc.opt.engine.rule import Rule
-from symc.testing.promises import kept
 from symc.testing.rule_examples import SIZES, evaluate, examples, ordinary, seen_by, shape_of, sides
 from symc.testing.rule_forms import CANNOT, free_leaves, retyped
 from symc.tools.precise import NotPrecise, precise_values, to_precise
+from symc.tools.promises import kept
 
 #: The error in units in the last place that a right side is never blamed for.
 ALLOWED_ULP = 8.0

@@ -31,7 +31,6 @@ from symc.opt.engine.pipelines import STABLE, Selection
 from symc.opt.engine.provenance import expression
 from symc.opt.engine.rewrite import Rewriter
 from symc.opt.engine.rule import OPT_IN, Rule, all_rules
-from symc.testing.promises import along, kept
 from symc.testing.rule_accuracy import check_accuracy
 from symc.testing.rule_empty import check_empty
 from symc.testing.rule_examples import (
@@ -59,6 +58,7 @@ from symc.testing.rule_forms import (
 )
 from symc.testing.rule_nan import check_nan
 from symc.testing.rule_uses import check_uses
+from symc.tools.promises import along, kept
 
 
 def check_rule(r: Rule) -> None:

@@ -12,9 +12,9 @@ from symc.errors import SymcError
 from symc.ir.dim import size_name
 from symc.opt.engine.provenance import expression
 from symc.opt.engine.rule import Rule
-from symc.testing.promises import kept
 from symc.testing.rule_examples import SIZES, adversarial, evaluate, examples, sides
 from symc.testing.rule_forms import free_leaves, lengths, resized
+from symc.tools.promises import kept
 
 #: How often numbers are drawn.
 DRAWS = 4

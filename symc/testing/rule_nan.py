@@ -12,9 +12,9 @@ from symc.errors import SymcError
 from symc.ir.traverse import postorder
 from symc.opt.engine.provenance import expression
 from symc.opt.engine.rule import Rule
-from symc.testing.promises import kept
 from symc.testing.rule_examples import evaluate, examples, ordinary, sides
 from symc.testing.rule_forms import free_leaves
+from symc.tools.promises import kept
 
 
 def check_nan(r: Rule) -> None:

@@ -7,7 +7,6 @@ and branches are looked at on sampled operands of their own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -16,21 +15,19 @@ import numpy as np
 from symc.driver.build import Built, build
 from symc.driver.measured import chain_of
 from symc.errors import InputError, SymcError, named_packages
-from symc.ir.bodies import is_control
 from symc.ir.function import Function
 from symc.ir.location import Loc
 from symc.ir.op import in_python, is_builtin
 from symc.ir.ops.effect import quiet
 from symc.ir.record import dataclass
 from symc.ir.reference import apply
-from symc.ir.traverse import every_value
 from symc.ir.types import TensorType
-from symc.ir.value import Region, Value
+from symc.ir.value import Value
 from symc.notebook import Shown, table, text
 from symc.opt import optimize
 from symc.opt.engine.pipelines import UNFUSED
-from symc.opt.engine.provenance import expression
-from symc.opt.engine.regions import as_function
+from symc.opt.engine.regions import every_function
+from symc.opt.why.history import named
 from symc.tensors.callsite import caller
 from symc.tensors.deferred import contains_deferred
 from symc.tensors.pytree import flatten
@@ -120,7 +117,7 @@ def _found_in(written: Function, given: Sequence[Sample]) -> list[Finding]:
     f = optimize(written, PIPELINE).function
     found: dict[Value, Finding] = {}
     with mp.workprec(PRECISION):
-        for k, part in enumerate(_parts(f)):
+        for k, part in enumerate(every_function(f)):
             for s in samples(part) if k else given:
                 _look(part, s, found)
     doubles = [_widened(written, *pair) for pair in arising_doubles(written)]
@@ -130,34 +127,22 @@ def _found_in(written: Function, given: Sequence[Sample]) -> list[Finding]:
 def _widened(f: Function, v: Value, user: Value | None) -> Finding:
     """A value that is float64 although no argument is, shown where it is used."""
     shown = [x for x in (v, user) if x is not None]
-    lines = next((tuple(at) for x in shown for part in _parts(f) if (at := part.locations(x))), ())
-    of = _text(f, v.operands[0] if v.operands else v, 3)
+    lines = next((tuple(at) for x in shown for part in every_function(f) if (at := part.locations(x))), ())
+    of = named(f, v.operands[0] if v.operands else v, 3)
     what = f"float64 arises here, where all arguments are narrower: {of} is {v.dtype}"
     if v.operands:
         what = f"float64 arises here, where all arguments are narrower: {of} is converted from {v.operands[0].dtype}"
-    return Finding(v, _text(f, v if user is None else user, 4), lines, what, 0.0, "")
+    return Finding(v, named(f, v if user is None else user, 4), lines, what, 0.0, "")
 
 
 def _called_in_loops(f: Function) -> Iterator[Finding]:
     """Ops in loops and branches that call Python in every step."""
-    for part in list(_parts(f))[1:]:
+    for part in list(every_function(f))[1:]:
         for v in part.values():
             if in_python(v) and "effect" not in v.op.traits:
                 help = "" if is_builtin(v.op) else ": numba= or expression= of sc.op makes native code of it"
-                yield Finding(v, _text(part, v, 4), tuple(part.locations(v)),
+                yield Finding(v, named(part, v, 4), tuple(part.locations(v)),
                               f"{v.op.name} runs in Python, in every step of a loop{help}", 0.0, "")
-
-
-def _parts(f: Function) -> Iterator[Function]:
-    """The function, and the bodies of loops and branches in it."""
-    yield f
-    seen: set[Region] = set()
-    for v in every_value(f.body):
-        if is_control(v):
-            for region in v.regions:
-                if region not in seen:
-                    seen.add(region)
-                    yield as_function(region, f.inside)
 
 
 def _look(f: Function, s: Sample, found: dict[Value, Finding]) -> None:
@@ -184,7 +169,7 @@ def _look(f: Function, s: Sample, found: dict[Value, Finding]) -> None:
             digits = _digits(error, v.dtype)
             if v not in found or digits > found[v].digits:
                 what = _what(f, v, [exact[o] for o in v.operands], exact[v], digits)
-                found[v] = Finding(v, _text(f, v, 4), tuple(f.locations(v)), what, digits, s.label)
+                found[v] = Finding(v, named(f, v, 4), tuple(f.locations(v)), what, digits, s.label)
 
 
 def _step(v: Value, got: dict[Value, Any], exact: dict[Value, Any], sizes: Any, blamed: list) -> None:
@@ -221,22 +206,16 @@ def _digits(error: float, dtype: np.dtype) -> float:
     return float(most if np.isinf(error) else min(most, np.log10(error)))
 
 
-def _text(f: Function, v: Value, depth: int) -> str:
-    """A value as mathematics, inputs by their names."""
-    names = {f"x{k}": i.name for k, i in enumerate(f.inputs)}
-    return re.sub(r"\bx\d+\b", lambda m: names.get(m[0], m[0]), expression(v, depth))
-
-
 def _what(f: Function, v: Value, operands: Sequence[np.ndarray], result: np.ndarray, digits: float) -> str:
     """Words for what happens."""
     lost = f"{digits:.0f} of {np.finfo(v.dtype).precision + 1} digits are lost"
     largest, smallest = float(np.finfo(v.dtype).max), float(np.finfo(v.dtype).tiny)
     for o, x in zip(v.operands, operands, strict=True):
         if o.dtype.kind == "f" and any(abs(e) > largest for e in x.ravel() if e == e):
-            return f"{_text(f, o, 3)} overflows although the result need not: {lost}"
+            return f"{named(f, o, 3)} overflows although the result need not: {lost}"
     for o, x in zip(v.operands, operands, strict=True):
         if o.dtype.kind == "f" and any(0 < abs(e) < smallest for e in x.ravel() if e == e):
-            return f"{_text(f, o, 3)} underflows although the result need not: {lost}"
+            return f"{named(f, o, 3)} underflows although the result need not: {lost}"
     if v.op.name in ("add", "sub", "sum", "dot"):
         return f"its terms cancel: {lost}"
     return f"it magnifies the rounding of its operands: {lost}"

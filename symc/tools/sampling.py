@@ -14,10 +14,10 @@ import numpy as np
 from symc.errors import InputError, SymcError
 from symc.ir.dim import Dim, names
 from symc.ir.function import Function
-from symc.ir.traverse import every_value
 from symc.ir.types import TensorType, concrete_shape
 from symc.ir.value import Value
 from symc.runtime.reference_program import ReferenceProgram
+from symc.tools.promises import kept
 
 #: Standard deviations of ordinary numbers.
 SCALES = (1e-9, 1e-4, 1.0, 30.0, 1e3)
@@ -46,11 +46,9 @@ def samples(f: Function, seed: int = 0) -> Iterator[Sample]:
     """Sets of arguments for the inputs of ``f``. The same seed gives the same."""
     rng = np.random.default_rng(seed)
     types = [i.type for i in f.inputs]
-    promises = _assumed(f)
 
     def arguments(draw: Any) -> list[np.ndarray]:
-        sizes = sizes_of(f)
-        return [_array(rng, t, sizes, draw, promises.get(k, {})) for k, t in enumerate(types)]
+        return kept(f.body.results, f.params, [_array(rng, t, sizes_of(f), draw) for t in types])
 
     for scale in SCALES:
         yield Sample(f"about {scale:g}", arguments(lambda shape, s=scale: rng.normal(size=shape) * s))
@@ -105,8 +103,7 @@ def chain_samples(functions: Sequence[Function], counts: Sequence[int]) -> list[
     return found
 
 
-def _array(rng: np.random.Generator, t: TensorType, sizes: Mapping[str, int], draw: Any,
-           promise: Mapping[str, Any]) -> np.ndarray:
+def _array(rng: np.random.Generator, t: TensorType, sizes: Mapping[str, int], draw: Any) -> np.ndarray:
     shape = concrete_shape(t.shape, sizes)
     if t.dtype.kind == "b":
         return np.asarray(rng.random(shape) < 0.5)
@@ -115,33 +112,8 @@ def _array(rng: np.random.Generator, t: TensorType, sizes: Mapping[str, int], dr
     x: Any = np.asarray(draw(shape), np.float64)
     if t.dtype.kind == "c":
         x = x + 1j * np.asarray(draw(shape))
-    else:
-        x = _keeping(x, promise)
     with np.errstate(all="ignore"):
         return np.asarray(x.astype(t.dtype))
-
-
-def _keeping(x: np.ndarray, promise: Mapping[str, Any]) -> np.ndarray:
-    """``x`` moved into the range that was promised."""
-    low, high = promise.get("low"), promise.get("high")
-    if promise.get("integer"):
-        x = np.rint(x)
-    if low is not None and high is not None and np.isfinite([low, high]).all():
-        return low + (high - low) * np.abs(x) / (1 + np.abs(x))
-    if low is not None and np.isfinite(low):
-        return np.maximum(low, 0) + np.abs(x) if low else np.abs(x)
-    if high is not None and np.isfinite(high):
-        return np.minimum(high, 0) - np.abs(x) if high else -np.abs(x)
-    return x
-
-
-def _assumed(f: Function) -> dict[int, dict[str, Any]]:
-    """Assumptions on inputs, by their index."""
-    found: dict[int, dict[str, Any]] = {}
-    for v in every_value(f.body):
-        if v.op.name == "assume" and v.operands[0].op.name == "param":
-            found.setdefault(v.operands[0].attrs["index"], {}).update(dict(v.attrs))
-    return found
 
 
 def leaves_of(f: Function, arrays: Sequence[np.ndarray]) -> dict[Value, Any]:

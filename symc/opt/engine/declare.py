@@ -20,9 +20,7 @@ from symc.opt.engine.pattern import (
     Node,
     Pattern,
     Terms,
-    cancels_first,
     compile_pattern,
-    kind_of,
     match,
     needs,
     roots,
@@ -38,6 +36,7 @@ from symc.opt.engine.rule import (
     declared,
     parameters,
 )
+from symc.opt.engine.terms import cancels_first, kind_of
 from symc.opt.facts.analysis import Analysis
 
 

@@ -30,7 +30,7 @@ MODULES = tuple("""
 """.split())
 PACKAGE = "symc.opt."
 #: What else decides where rules may start.
-OTHERS = ("engine.rule", "engine.declare", "engine.pattern", "engine.examples", "engine.listed")
+OTHERS = ("engine.rule", "engine.declare", "engine.pattern", "engine.terms", "engine.examples", "engine.listed")
 #: What the table says of a rule, in this order.
 COLUMNS = ("name", "module", "family", "exact", "roots", "needs", "weight", "kinds", "tags", "traits", "contextual",
            "by_pattern", "keeps_kind", "ops")

@@ -27,12 +27,12 @@ from symc.ir.traverse import every_value, postorder, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input
 from symc.opt.canonicalize import NUMBERS_LAST
-from symc.opt.engine.pattern import answers_kept
 from symc.opt.engine.pipelines import DEFAULT, FORM, PASSES, STABLE, Pass, Selection, parse_pipeline
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.regions import FunctionPass, in_bodies, live_lines, with_lines
 from symc.opt.engine.rewrite import Rewriter
 from symc.opt.engine.rule import ANY, OPT_IN, Rule, all_rules, known_names, remembered
+from symc.opt.engine.terms import answers_kept
 from symc.opt.facts.analysis import Analysis
 from symc.opt.widen import widened
 

@@ -8,31 +8,32 @@ modulo spelling: sums and products are compared as collections of terms (``a - b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import cached_property, lru_cache
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 
 from symc.ir.attrs import Array, Attrs
 from symc.ir.op import Op, splat
-from symc.ir.ops.assume import assume
 from symc.ir.record import dataclass
 from symc.ir.text import splat_of
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
-
-#: The ops whose nests are one collection of terms: (op, sign of its first operand, sign of its second).
-SUM = {"add": (1, 1), "sub": (1, -1)}
-PRODUCT = {"mul": (1, 1), "div": (1, -1)}
-#: What a number is called among op names.
-NUMBER = "#"
-#: How `needs` says that a sum or a product of any kind must be below.
-NESTS = {"sum": "+", "product": "*"}
-#: A nest is opened up to this many terms, so that matching one value costs a bounded amount.
-MAX_TERMS = 6
+from symc.opt.engine.terms import (
+    NESTS,
+    NUMBER,
+    PRODUCT,
+    Term,
+    bare,
+    direct,
+    flatten,
+    ingredients,
+    is_number,
+    join,
+    kind_of,
+    table,
+)
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,6 @@ class Terms:
 
 
 Pattern = Var | Number | Node | Terms
-Term = tuple[int, Value]
 
 
 @dataclass
@@ -88,189 +88,11 @@ class Match:
         return join([(1, value), *self.rest], self.kind) if self.rest else value
 
 
-def table(kind: str) -> dict[str, tuple[int, int]]:
-    """The ops of a kind of nest."""
-    return SUM if kind == "sum" else PRODUCT
-
-
-def kind_of(op_name: str) -> str:
-    """The kind of nest that an op makes, or an empty string."""
-    return "sum" if op_name in SUM else "product" if op_name in PRODUCT else ""
-
-
 def keeps_kind(p: Pattern) -> bool:
     """True if what matches has the dtype kind of what its variables are."""
     if isinstance(p, Node):
         return p.op.facts.result == "same" and p.op.facts.arity > 0 and all(map(keeps_kind, p.operands))
     return not isinstance(p, Terms) or all(keeps_kind(q) for _, q in p.terms)
-
-
-def bare(v: Value) -> Value:
-    """``v`` without what is assumed of it."""
-    while v.op is assume:
-        (v,) = v.operands
-    return v
-
-
-class Recent(dict):
-    """Answers about values that are asked for again and again, one after another: the latest few."""
-
-    MOST, MOST_KEPT = 256, 1 << 16
-
-    def keep(self, key: Any, answer: Any) -> Any:
-        if len(self) >= (self.MOST_KEPT if _keeping else self.MOST):
-            self.clear()
-        self[key] = answer
-        return answer
-
-
-_flat, _below = Recent(), Recent()
-_keeping: list[None] = []
-
-
-def forget() -> None:
-    """Let go of the values, and of the graphs and data below them, unless they are kept for what follows."""
-    if not _keeping:
-        _flat.clear()
-        _below.clear()
-
-
-@contextmanager
-def answers_kept() -> Iterator[None]:
-    """Many runs over one graph: what was found out about its values is kept till the end."""
-    _keeping.append(None)
-    try:
-        yield
-    finally:
-        _keeping.pop()
-        forget()
-
-
-def flatten(v: Value, kind: str, limit: int = MAX_TERMS) -> list[Term]:
-    """The signed terms of a nest of sums or products; factors of 1 are left out. Not to be changed."""
-    found = _flat.get((v, kind, limit))
-    return found if found is not None else _flat.keep((v, kind, limit), _flatten(v, kind, limit))
-
-
-def ingredients(v: Value) -> frozenset[str]:
-    """The op names that a left side can find right below ``v``; ``#`` stands for a number, ``+`` for a sum, ``*`` for a
-    product. Not to be changed."""
-    known = _below.get(v)
-    if known is not None:
-        return known
-    kind = kind_of(v.op.name)
-    below = [*v.operands, *(x for _, x in flatten(v, kind))] if kind else v.operands
-    out = {o.op.name for o in below}
-    if "assume" in out:
-        out |= {bare(o).op.name for o in below}
-    if not out.isdisjoint(("constant", "broadcast")) and any(splat_of(o) is not None for o in below):
-        out.add(NUMBER)
-    out |= {NESTS[k] for name in out if (k := kind_of(name))}
-    return _below.keep(v, frozenset(out))
-
-
-def _flatten(v: Value, kind: str, limit: int) -> list[Term]:
-    ops = table(kind)
-    out: list[Term] = []
-    stack: list[Term] = [(1, v)]
-    while stack:
-        sign, x = stack.pop()
-        if x.op is assume and (bare(x).op.name in ops or bare(x).op.name == "neg"):
-            x = bare(x)
-        if x.op.name in ops and len(stack) + len(out) + 2 <= limit:
-            first, second = ops[x.op.name]
-            stack += [(sign * second, x.operands[1]), (sign * first, x.operands[0])]
-        elif x.op.name == "neg" and kind == "sum":
-            stack.append((-sign, x.operands[0]))
-        elif kind == "sum" and sign < 0 and (number := splat_of(x)) is not None and number.dtype.kind in "ifc":
-            out.append((1, splat(Array(-number), x.type)))
-        elif kind != "product" or not is_number(x, 1):
-            out.append((sign, x))
-    return out
-
-
-def parts(v: Value, holds: Callable[[Value], bool]) -> list[Term]:
-    """The signed terms of a sum as it is grouped: what is put together and has no term for which ``holds`` is one."""
-    out: list[Term] = []
-    stack: list[Term] = [(1, v)]
-    while stack:
-        sign, x = stack.pop()
-        if kind_of(x.op.name) == "sum" and any(holds(y) for _, y in flatten(x, "sum")):
-            stack += [(sign * s, y) for s, y in direct(x, "sum")][::-1]
-        else:
-            out.append((sign, x))
-    return out
-
-
-def cancels_first(v: Value, facts: Callable) -> bool:
-    """True if a sum has a number in parentheses with what it may cancel: ``y + (1 + tanh(x))``. In another order what
-    is left of both is rounded away."""
-    if any(splat_of(o) is not None for o in v.operands):
-        return False
-    stack = list(v.operands)
-    for _ in range(2 * MAX_TERMS):
-        if not stack:
-            break
-        x = bare(stack.pop())
-        if kind_of(x.op.name) == "sum":
-            (s, a), (t, b) = direct(x, "sum")
-            n, other = (splat_of(a), b) if splat_of(a) is not None else (splat_of(b), a)
-            if n is not None:
-                alike = (float(n.real) > 0) == (s == t)
-                return not (facts(other).nonnegative if alike else facts(other).nonpositive)
-        if kind_of(x.op.name) == "sum" or x.op.name == "neg":
-            stack += x.operands
-    return False
-
-
-def direct(v: Value, kind: str) -> list[Term]:
-    """The signed terms of one sum or product, not opened further."""
-    first, second = table(kind)[v.op.name]
-    pairs = [(first, v.operands[0]), (second, v.operands[1])]
-    return [(s, x) for s, x in pairs if kind != "product" or not is_number(x, 1)]
-
-
-def join(terms: Sequence[Term], kind: str) -> Value:
-    """The sum or product of signed terms (at least one): the positive ones first."""
-    ordered = [t for t in terms if t[0] > 0] + [t for t in terms if t[0] < 0]
-    sign, out = ordered[0]
-    if sign < 0:
-        out = -out if kind == "sum" else 1 / out
-    for sign, x in ordered[1:]:
-        if kind == "sum":
-            out = out + x if sign > 0 else out - x
-        else:
-            out = out * x if sign > 0 else out / x
-    return out
-
-
-def without(terms: list[Term], *gone: int) -> list[Term]:
-    """The other terms."""
-    return [t for k, t in enumerate(terms) if k not in gone]
-
-
-def splat_like(number: Any, like: Value) -> Value:
-    """A number in every element of a value of the type of ``like``."""
-    return splat(Array(np.asarray(number, like.dtype)), like.type)
-
-
-def is_number(v: Value, number: float | np.ndarray, bitwise: bool = False) -> bool:
-    """True when every element of ``v`` is this number, as far as the graph shows. ``bitwise``: -0.0 is not 0.0."""
-    data = splat_of(v)
-    if data is None:
-        return False
-    if type(number) is int and not bitwise:
-        return data.item() == number  # a small whole number is itself in every dtype
-    want = _number_in(np.asarray(number).tobytes(), np.asarray(number).dtype, data.dtype)
-    if bitwise:
-        return data.tobytes() == want.tobytes()
-    return bool(data == want)
-
-
-@lru_cache(maxsize=1024)
-def _number_in(number: bytes, dtype: np.dtype, target: np.dtype) -> np.ndarray:
-    with np.errstate(all="ignore"):
-        return np.frombuffer(number, dtype)[0].astype(target)
 
 
 def compile_pattern(lhs: Value, variables: Sequence[Value], terms: bool) -> Pattern:

@@ -5,13 +5,13 @@ A body is looked into once, however often it occurs. What is fused is no body: n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from symc.ir.bodies import is_control
 from symc.ir.function import Function, Input
 from symc.ir.location import NOWHERE, Inside, merge_inside
 from symc.ir.record import replace
-from symc.ir.traverse import postorder
+from symc.ir.traverse import every_value, postorder
 from symc.ir.value import Region, Value, make
 
 FunctionPass = Callable[[Function], Function]
@@ -73,6 +73,13 @@ def as_function(region: Region, inside: Inside) -> Function:
     """A body as a function of its params, with its user lines."""
     inputs = tuple(Input(f"p{k}", t) for k, t in enumerate(region.params))  # type: ignore[arg-type]
     return Function("body", inputs, region, (), inside.get(region, {}), (), inside)
+
+
+def every_function(f: Function) -> Iterator[Function]:
+    """The function, and each of the bodies of loops and branches in it as one."""
+    yield f
+    for region in dict.fromkeys(r for v in every_value(f.body) if is_control(v) for r in v.regions):
+        yield as_function(region, f.inside)
 
 
 def with_lines(new: Function, inside: Inside) -> Function:

@@ -22,9 +22,9 @@ from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, make
-from symc.opt.engine.pattern import bare, forget, ingredients
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.rule import ANY, Rule
+from symc.opt.engine.terms import bare, forget, ingredients
 from symc.opt.facts.analysis import Analysis
 from symc.opt.facts.fact import Fact
 

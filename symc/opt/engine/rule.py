@@ -16,11 +16,7 @@ from symc.errors import PipelineError, did_you_mean
 from symc.ir import extensions
 from symc.ir.record import dataclass, field
 from symc.ir.value import Value
-from symc.opt.engine.pattern import (
-    Pattern,
-    keeps_kind,
-    ops_of,
-)
+from symc.opt.engine.pattern import Pattern, keeps_kind, ops_of
 from symc.opt.facts.analysis import Analysis
 
 #: A rewrite of ``ANY`` is offered every value.

@@ -6,7 +6,7 @@ nonnegative, not positive; a range is that of the rounded results. What is said 
 any other, so it is nonnegative. What a user declares (`sc.assume`) is believed; that promise includes "not nan".
 
 "Not known" is always a right answer, and no elements have every property. How an op's result follows from its operands
-is in the modules of ``symc.opt.facts.transfer``, and for integers, as formulas of sizes, in ``symc.opt.facts.ranges``.
+is in the modules of ``symc.opt.facts.transfer``, and for integers, as formulas of sizes, on the records of ops.
 An op registered elsewhere says it in its record: ``facts=Facts(fact=f)``.
 """
 

@@ -20,8 +20,7 @@ from symc.ir.value import Region, Value, make
 from symc.opt.engine.regions import as_function, with_lines
 from symc.opt.facts.analysis import Analysis
 from symc.opt.facts.fact import Fact
-from symc.opt.facts.ranges import range_of
-from symc.opt.facts.transfer.ends import whole
+from symc.opt.facts.transfer.ends import range_of, whole
 
 
 def in_bounds(index: Value, size: Size) -> bool:

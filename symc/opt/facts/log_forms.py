@@ -25,7 +25,7 @@ from symc.ir.ops.softmax import log_softmax, softmax
 from symc.ir.record import dataclass
 from symc.ir.text import splat_of
 from symc.ir.value import Value
-from symc.opt.engine.pattern import Term, bare, flatten, join
+from symc.opt.engine.terms import Term, bare, flatten, join
 
 #: Products and powers of exponentials are looked into so far.
 DEPTH = 3

@@ -24,7 +24,7 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import leaves
-from symc.opt.engine.pattern import flatten, join
+from symc.opt.engine.terms import flatten, join
 from symc.opt.facts.fact import Fact, above, at_least, at_most
 
 NEGATIVE, POSITIVE = {"x": (-1e8, -1e-8)}, {"x": (1e-8, 1e8)}

@@ -20,8 +20,8 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves
-from symc.opt.engine.pattern import Term, cancels_first, join, splat_like, table
 from symc.opt.engine.rule import OPT_IN
+from symc.opt.engine.terms import Term, cancels_first, join, splat_like, table
 
 #: So many terms are looked at together.
 MOST = 8

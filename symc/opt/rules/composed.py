@@ -25,7 +25,7 @@ from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import leaf
-from symc.opt.engine.pattern import is_number
+from symc.opt.engine.terms import is_number
 from symc.opt.facts.forms import Steps, steps_of
 
 # --- the two forms ----------------------------------------------------------------------------------------------------

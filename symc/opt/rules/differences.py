@@ -14,7 +14,7 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves
-from symc.opt.engine.pattern import Term, cancels_first, flatten, is_number, join, splat_like, without
+from symc.opt.engine.terms import Term, cancels_first, flatten, is_number, join, splat_like, without
 from symc.opt.rules.powers import MAX_POWER
 
 LN2 = 0.6931471805599453

@@ -13,7 +13,7 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import example, leaves, matrix
-from symc.opt.engine.pattern import flatten
+from symc.opt.engine.terms import flatten
 
 #: Sums and products are looked into so far.
 DEPTH = 6

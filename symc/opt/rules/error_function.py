@@ -13,7 +13,7 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves
-from symc.opt.engine.pattern import flatten, join
+from symc.opt.engine.terms import flatten, join
 
 
 @rule

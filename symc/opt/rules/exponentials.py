@@ -16,7 +16,7 @@ from symc.ir.ops.math import exp, expm1, log, log1mexp, log1p, logaddexp, sigmoi
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves
-from symc.opt.engine.pattern import cancels_first, flatten, is_number, join
+from symc.opt.engine.terms import cancels_first, flatten, is_number, join
 
 NEGATIVE = {"x": (-700.0, -1e-8)}
 ORDINARY = {"x": (-80.0, 80.0), "y": (-80.0, 80.0)}

@@ -29,7 +29,7 @@ from symc.ir.ops.math import (
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves
-from symc.opt.engine.pattern import is_number
+from symc.opt.engine.terms import is_number
 
 LN2 = 0.6931471805599453
 

@@ -25,7 +25,7 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import dot_of, leaves
-from symc.opt.engine.pattern import bare
+from symc.opt.engine.terms import bare
 from symc.opt.facts.transfer.products import factors_of
 
 Axes = tuple[int, ...]

@@ -17,7 +17,7 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves, matrix
-from symc.opt.engine.pattern import flatten, join
+from symc.opt.engine.terms import flatten, join
 from symc.opt.facts.log_forms import exponent_of
 
 # --- lengths ----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from symc.ir.types import DTYPES
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves
-from symc.opt.engine.pattern import is_number
+from symc.opt.engine.terms import is_number
 
 
 def _masks(count: int) -> list[Value]:

@@ -22,7 +22,7 @@ from symc.ir.traverse import rebuild
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves, matrix
-from symc.opt.engine.pattern import Term, cancels_first, flatten, is_number, join
+from symc.opt.engine.terms import Term, cancels_first, flatten, is_number, join
 from symc.opt.facts.log_forms import exponent_of, log_of, log_of_factor, log_of_sum
 
 POSITIVE = {"x": (1e-8, 1e8)}

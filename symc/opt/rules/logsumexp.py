@@ -18,7 +18,7 @@ from symc.ir.record import replace
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves, matrix
-from symc.opt.engine.pattern import flatten, is_number, join, parts
+from symc.opt.engine.terms import flatten, is_number, join, parts
 from symc.opt.facts.log_forms import (
     exponent_of,
     is_shifted,

@@ -13,7 +13,7 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import matrix
-from symc.opt.engine.pattern import flatten, join
+from symc.opt.engine.terms import flatten, join
 
 
 def _is_count(n: Value, count: Size, inverse: bool = False) -> bool:

@@ -12,8 +12,8 @@ from symc.ir.value import Value
 from symc.opt.canonicalize import inverse_of_root
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import example, leaves
-from symc.opt.engine.pattern import is_number
 from symc.opt.engine.rule import OPT_IN
+from symc.opt.engine.terms import is_number
 from symc.opt.rules.logs import where_nonnegative
 
 #: Whole powers up to this, or minus one less, are right to two units in the last place as products.

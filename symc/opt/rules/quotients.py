@@ -22,7 +22,7 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves, matrix
-from symc.opt.engine.pattern import Term, flatten, join, without
+from symc.opt.engine.terms import Term, flatten, join, without
 from symc.opt.facts.log_forms import Weighted, exponent_of, is_shifted, log_of_sum, weighted, weighted_sum
 
 # --- sums of a few ----------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from symc.ir.value import Value
 from symc.opt.empty import factor_of_sum, where_any
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import example, leaf, leaves
-from symc.opt.engine.pattern import flatten, join
+from symc.opt.engine.terms import flatten, join
 
 #: Parts of a concatenation that are reduced one by one.
 MOST_PARTS = 4

@@ -9,7 +9,7 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves
-from symc.opt.engine.pattern import is_number
+from symc.opt.engine.terms import is_number
 
 ANY_KIND = "biufc"
 C = {"c": "bool"}

@@ -13,7 +13,7 @@ from symc.ir.ops.math import exp, expm1, log1p, sin
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import example, leaves
-from symc.opt.engine.pattern import flatten, is_number, join
+from symc.opt.engine.terms import flatten, is_number, join
 
 
 def _polynomial(x: Value, coefficients: Sequence[float]) -> Value:

@@ -16,7 +16,7 @@ from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import index, leaves, matrix
-from symc.opt.engine.pattern import flatten, join
+from symc.opt.engine.terms import flatten, join
 from symc.opt.facts.forms import Steps, steps_of
 from symc.opt.rules.logsumexp import may_go, without_shift
 

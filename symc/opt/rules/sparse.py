@@ -18,7 +18,7 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import example, index, leaf
-from symc.opt.engine.pattern import is_number
+from symc.opt.engine.terms import is_number
 from symc.opt.rules.writes import _put, _three, _user, _zeros, names_no_place_twice
 
 # --- sums of sparse arrays --------------------------------------------------------------------------------------------

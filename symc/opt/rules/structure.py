@@ -22,7 +22,7 @@ from symc.ir.ops.solve import cho_solve, factored, inv, solve
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import leaves
-from symc.opt.engine.pattern import bare
+from symc.opt.engine.terms import bare
 from symc.opt.facts import forms
 from symc.opt.facts.analysis import Analysis
 from symc.opt.facts.transfer.products import factors_of

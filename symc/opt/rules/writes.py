@@ -18,7 +18,7 @@ from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import example, index, leaf
-from symc.opt.engine.pattern import is_number
+from symc.opt.engine.terms import is_number
 from symc.opt.facts.forms import steps_of
 from symc.opt.rules.indexing import number_like
 from symc.opt.rules.reads import window_starts

@@ -31,6 +31,11 @@ def names_of(f: Function) -> dict[Value, str]:
     return {p: i.name for p, i in zip(f.params, f.inputs, strict=True)}
 
 
+def named(f: Function, v: Value, depth: int = 5) -> str:
+    """A value of a function as mathematics, with the names of the inputs."""
+    return expression(v, depth, names_of(f))
+
+
 def overview(out: Optimized) -> str:
     """Every firing, one a line; equal ones are counted."""
     names = names_of(out.function)

@@ -18,9 +18,9 @@ from symc.ir.ops.shape import reshape
 from symc.ir.ops.store import is_epilogue
 from symc.ir.traverse import every_value, postorder, users
 from symc.ir.types import TensorType
-from symc.ir.value import Region, Value
+from symc.ir.value import Value
 from symc.opt.engine.provenance import expression
-from symc.opt.engine.regions import as_function
+from symc.opt.engine.regions import as_function, every_function
 from symc.opt.fusion.kernel_ops import is_fold
 
 Reason = tuple[Value | None, str]
@@ -29,17 +29,6 @@ Reason = tuple[Value | None, str]
 def count(n: int, thing: str) -> str:
     """``2 consumers``."""
     return f"{n} {thing}{'s' * (n != 1)}"
-
-
-def _functions(f: Function) -> Iterator[Function]:
-    """The function, and the bodies in it."""
-    yield f
-    seen: set[Region] = set()
-    for v in every_value(f.body):
-        for r in v.regions if v.op.name != "fused" else ():
-            if r not in seen:
-                seen.add(r)
-                yield as_function(r, f.inside)
 
 
 def _uses(f: Function) -> dict[Value, list[Value | None]]:
@@ -59,7 +48,7 @@ def of_blas(before: Function, after: Function) -> Iterator[Reason]:
 
     if not any(v.op is dot for v in every_value(before.body)):
         yield None, "there is no product of arrays"
-    for f in _functions(before):
+    for f in every_function(before):
         jobs = find(f)
         merged = {v for job in jobs.values() for v, _ in job.products}
         uses = _uses(f)
@@ -93,7 +82,7 @@ def of_pack(before: Function, after: Function) -> Iterator[Reason]:
     """Reasons why products that share an operand are still several."""
     if not any(v.op is dot for v in every_value(before.body)):
         yield None, "there is no product of arrays"
-    for f in _functions(after):
+    for f in every_function(after):
         by_operand: dict[Value, list[Value]] = {}
         for v in f.values():
             if v.op is dot:
@@ -130,7 +119,7 @@ def of_fuse_matvec(before: Function, after: Function) -> Iterator[Reason]:
     from symc.opt.matmul.matrix_vector import as_product, pairs
 
     found = False
-    for f in _functions(before):
+    for f in every_function(before):
         taken = {p.value for pair in pairs(f) for p in pair}
         products = [p for v in f.values() if (p := as_product(v)) is not None]
         found = found or bool(products)
@@ -150,7 +139,7 @@ def of_fuse(before: Function, after: Function) -> Iterator[Reason]:
     """Reasons why a kernel is not one with the kernel that makes what it reads."""
     from symc.opt.fusion.fuse import MAX_VALUES
 
-    for f in _functions(after):
+    for f in every_function(after):
         kernels = [v for v in f.values() if v.op.name == "fused"]
         if len(kernels) == 1 and f is after:
             yield None, "everything that a kernel can compute is in this one"
@@ -214,7 +203,7 @@ def _kernel(v: Value) -> str:
 
 
 def _loops(f: Function) -> list[Value]:
-    return [v for g in _functions(f) for v in g.values() if v.op in (scan, while_op, cond)]
+    return [v for g in every_function(f) for v in g.values() if v.op in (scan, while_op, cond)]
 
 
 def _length(v: Value) -> str:
@@ -274,7 +263,7 @@ def of_merge_scans(before: Function, after: Function) -> Iterator[Reason]:
     """Reasons why two loops are not one."""
     if not _loops(before):
         yield None, "there is no loop"
-    for f in _functions(after):
+    for f in every_function(after):
         loops = [v for v in f.values() if v.op is scan]
         for first, second in pairwise(loops):
             if first in postorder([second]):

@@ -21,22 +21,11 @@ from symc.ir.text import splat_of
 from symc.ir.traverse import every_value, postorder
 from symc.ir.value import Value
 from symc.opt.engine.passes import Pass, all_passes, find_pass
-from symc.opt.engine.pattern import (
-    Node,
-    Number,
-    Pattern,
-    Terms,
-    Var,
-    direct,
-    flatten,
-    ingredients,
-    match,
-    table,
-    weight,
-)
+from symc.opt.engine.pattern import Node, Number, Pattern, Terms, Var, match, weight
 from symc.opt.engine.provenance import expression
 from symc.opt.engine.rewrite import Rewriter
 from symc.opt.engine.rule import ANY, OPT_IN, Rule, all_rules, asks_facts
+from symc.opt.engine.terms import direct, flatten, ingredients, table
 from symc.opt.facts.analysis import Analysis
 from symc.opt.why.history import SPELLING, lines_of, names_of
 

@@ -12,7 +12,6 @@ from symc.ir.function import Function
 from symc.ir.op import lookup, splat
 from symc.ir.ops.kernel import results_of
 from symc.ir.record import replace as replace_fields
-from symc.ir.text import splat_of
 from symc.ir.traverse import postorder, replace
 from symc.ir.types import DTYPES, TensorType, TupleType
 from symc.ir.value import Region, Value, fresh_input, make
@@ -21,6 +20,7 @@ from symc.testing.fuzz.grower import MISTAKES, Grower
 from symc.testing.fuzz.programs import STYLES, Program, closed, data_for, generator
 from symc.testing.fuzz.sampled import sampled_ops, samples_of
 from symc.testing.fuzz.straight import random_function
+from symc.testing.rule_forms import retyped
 
 #: Families whose left sides users do not write, and whose rules make other things than the same numbers.
 NOT_AIMED = frozenset({"decompose", "debug", "remat"})
@@ -142,7 +142,7 @@ def rules(seed: int, aim: str = "") -> Program:
         return straight(seed, "")
     left = found[int(rng.integers(len(found)))]
     if rng.random() < 0.25:
-        narrow = _in_f32(left)
+        narrow = retyped(left, "f32")
         left = left if narrow is None else narrow
     leaves = [v for v in postorder([left]) if v.op.name == "input"]
     dtypes = tuple(dict.fromkeys([*_names(leaves), "bool"]))
@@ -172,26 +172,6 @@ def _operand(rng: np.random.Generator, grower: Grower, v: Value) -> Value:
         return forms[int(rng.integers(len(forms)))]()
     except MISTAKES:
         return x
-
-
-def _in_f32(v: Value) -> Value | None:
-    """A left side over float32 inputs, if its numbers are splats."""
-    f64, f32 = DTYPES["f64"], DTYPES["f32"]
-    done: dict[Value, Value] = {}
-    try:
-        for x in postorder([v]):
-            number = splat_of(x)
-            if x.op.name == "input":
-                done[x] = fresh_input(x.type.with_dtype(f32)) if x.dtype == f64 else x
-            elif number is not None and x.dtype == f64:
-                done[x] = splat(number[()], x.type.with_dtype(f32))
-            elif x.op.name in ("constant", "cast") and x.dtype == f64:
-                return None
-            else:
-                done[x] = make(x.op, [done[o] for o in x.operands], x.attrs, x.regions)
-        return done[v]
-    except MISTAKES:
-        return None
 
 
 # --- loops ------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from symc.ir.record import dataclass, field
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType, concrete_shape
 from symc.ir.value import Value, fresh_input
-from symc.testing.promises import kept
+from symc.tools.promises import kept
 
 Arrays = tuple[np.ndarray, ...]
 #: What sizes are called with, in turn. The first set of arrays has SIZES[0].

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from symc.ir.text import print_function
 from symc.ir.types import TupleType
 from symc.ir.value import Value, fresh_input
 from symc.opt import optimize
-from symc.opt.engine.provenance import expression
+from symc.opt.why.history import named
 from symc.opt.why.replay import has_rules, replay
 from symc.tools.debugging.native import Native, run_native
 from symc.tools.debugging.observe import evaluate, every_array
@@ -115,7 +114,7 @@ def blame_pass(stage: str, before: Function, found: Difference | str, oracle: Or
             last = firings[n - 1]
             blame.rule, blame.step = last.rule, n
             blame.firing = sum(f.rule == last.rule for f in firings[:n])
-            blame.change = f"{named(last.old, before, 3)} -> {named(last.new, before, 3)}"
+            blame.change = f"{named(before, last.old, 3)} -> {named(before, last.new, 3)}"
             blame.lines = sorted(last.lines)
             try:
                 start = whole.with_results([last.old])
@@ -171,14 +170,8 @@ def _describe(blame: Blame, whole: Sample, fails: Callable[[Sample], bool]) -> N
     """The first wrong value of the user's, with its lines."""
     first = walk_down(whole.as_plain(), lambda s: _holds(fails, s))
     (value,) = first.function.body.results[:1]
-    blame.value = f"{named(value, first.function)} : {value.type}"
+    blame.value = f"{named(first.function, value)} : {value.type}"
     blame.lines = blame.lines or first.function.locations(value)
-
-
-def named(v: Value, f: Function, depth: int = 5) -> str:
-    """A value as mathematics, with the names of the inputs."""
-    return re.sub(r"\bx(\d+)\b", lambda m: f.inputs[int(m[1])].name if int(m[1]) < len(f.inputs) else m[0],
-                  expression(v, depth))
 
 
 # --- the backend ------------------------------------------------------------------------------------------------------
@@ -195,7 +188,7 @@ def blame_backend(final: Function, found: Difference | str, oracle: Oracle, dona
         if wrong is not None:
             blame.kind, blame.name = "kernel", step_name(v)
             blame.lines = final.locations(v)
-            blame.value = f"{named(v, final, 3)} : {v.type}"
+            blame.value = f"{named(final, v, 3)} : {v.type}"
             blame.sample = shrink(s, lambda x: backend_is_wrong(x, backend) is not None, seconds, 150)
             return blame
     if attempt(lambda: run_native(final, whole.arrays, donated, False, backend), oracle) is None:

@@ -25,8 +25,9 @@ from symc.ir.text import splat_of
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Region, Value, attr_bytes
 from symc.notebook import Shown, text
+from symc.opt.engine.provenance import expression
+from symc.opt.why.history import named
 from symc.tensors.callsite import caller
-from symc.tools.debugging.blame import named
 from symc.tools.debugging.counts import Counts, counts_of
 from symc.tools.debugging.sample import with_sizes
 
@@ -230,11 +231,8 @@ class _Side:
     keys: dict[Value, bytes]
 
     def row(self, v: Value, where: str) -> Row:
-        text = f"{named(v, self.function, 2) if not where else named(v, _NOBODY, 2)} : {v.type}"
+        text = f"{expression(v, 2) if where else named(self.function, v, 2)} : {v.type}"
         return Row(text, tuple(location.in_order(self.hints.get(v, ()))), where)
-
-
-_NOBODY = Function("", (), Region((), ()))
 
 
 class _Alignment:
