@@ -1,5 +1,5 @@
-"""Native pieces of the executor: the runner of scripts, in LLVM's language, and kernels in the subset of Python that
-the kernel compiler takes. All are compiled once and kept on disk.
+"""Native pieces of the executor: the runner of scripts, and kernels in the subset of Python that the kernel
+compiler takes. All are compiled once and kept on disk.
 
 The runner takes batches one after the other (forward, or back) and runs the script of each one's block: calls of
 kernels, and of compiled functions through the words of their frames. Operands are ``k + base + start * stride``: a
@@ -22,6 +22,7 @@ import numpy as np
 from symc.codegen.cpu.render import Source
 from symc.runtime.cache.machine_code import compile_text, load_module
 from symc.runtime.cpu.native.executor_ir import executor
+from symc.runtime.cpu.native.loops import loop
 
 
 class Ctx(enum.IntEnum):
@@ -56,172 +57,135 @@ STOP, FRAME = 0, 1
 #: Words of an operand of a kernel, and of an argument of a frame.
 OPERAND, ARGUMENT = 4, 5
 
-_RUNNER = """
-define i64 @fold_run(ptr %ctx) {
-entry:
-  %args = alloca [64 x i64]
-  %p.end = getelementptr i64, ptr %ctx, i64 1
-  %p.step = getelementptr i64, ptr %ctx, i64 2
-  %p.records = getelementptr i64, ptr %ctx, i64 3
-  %p.scripts = getelementptr i64, ptr %ctx, i64 4
-  %p.bases = getelementptr i64, ptr %ctx, i64 5
-  %p.at = getelementptr i64, ptr %ctx, i64 6
-  %p.run = getelementptr i64, ptr %ctx, i64 7
-  %p.prepare = getelementptr i64, ptr %ctx, i64 8
-  %first = load i64, ptr %ctx
-  %end = load i64, ptr %p.end
-  %step = load i64, ptr %p.step
-  %records = load ptr, ptr %p.records
-  %scripts = load ptr, ptr %p.scripts
-  %bases = load ptr, ptr %p.bases
-  %at0 = load i64, ptr %p.at
-  %run = load ptr, ptr %p.run
-  %prepare = load ptr, ptr %p.prepare
-  br label %test
-test:
-  %i = phi i64 [ %first, %entry ], [ %i.next, %over ]
-  %at = phi i64 [ %at0, %entry ], [ 0, %over ]
-  %done = icmp eq i64 %i, %end
-  br i1 %done, label %finish, label %batch
-batch:
-  %r.at = mul i64 %i, WORDS
-  %rec = getelementptr i64, ptr %records, i64 %r.at
-  %block = load i64, ptr %rec
-  %p.script = getelementptr ptr, ptr %scripts, i64 %block
-  %script = load ptr, ptr %p.script
-  br label %op
-op:
-  %pc = phi i64 [ %at, %batch ], [ %pc.next, %called ], [ %pc.next, %ran ]
-  %p.fn = getelementptr i64, ptr %script, i64 %pc
-  %fn = load i64, ptr %p.fn
-  %stop = icmp eq i64 %fn, 0
-  br i1 %stop, label %over, label %some
-some:
-  %pc1 = add i64 %pc, 1
-  %p.length = getelementptr i64, ptr %script, i64 %pc1
-  %length = load i64, ptr %p.length
-  %pc.next = add i64 %pc, %length
-  %pc2 = add i64 %pc, 2
-  %p.count = getelementptr i64, ptr %script, i64 %pc2
-  %count = load i64, ptr %p.count
-  %frames = icmp eq i64 %fn, 1
-  br i1 %frames, label %frame, label %kernel
-kernel:
-  %k = phi i64 [ 0, %some ], [ %k.next, %put ]
-  %k.done = icmp eq i64 %k, %count
-  br i1 %k.done, label %call, label %put
-put:
-  %k4 = mul i64 %k, 4
-  %k.3 = add i64 %k4, 3
-  %k.at = add i64 %pc, %k.3
-  %q0 = getelementptr i64, ptr %script, i64 %k.at
-  %q1 = getelementptr i64, ptr %q0, i64 1
-  %q2 = getelementptr i64, ptr %q0, i64 2
-  %q3 = getelementptr i64, ptr %q0, i64 3
-  %const = load i64, ptr %q0
-  %base.i = load i64, ptr %q1
-  %start.i = load i64, ptr %q2
-  %stride = load i64, ptr %q3
-  %p.base = getelementptr i64, ptr %bases, i64 %base.i
-  %base = load i64, ptr %p.base
-  %p.start = getelementptr i64, ptr %rec, i64 %start.i
-  %start = load i64, ptr %p.start
-  %off = mul i64 %start, %stride
-  %sum0 = add i64 %const, %base
-  %sum = add i64 %sum0, %off
-  %p.arg = getelementptr i64, ptr %args, i64 %k
-  store i64 %sum, ptr %p.arg
-  %k.next = add i64 %k, 1
-  br label %kernel
-call:
-  %entry.p = inttoptr i64 %fn to ptr
-  call void %entry.p(ptr %args)
-  br label %called
-called:
-  br label %op
-frame:
-  %pc3 = add i64 %pc, 3
-  %p.frame = getelementptr i64, ptr %script, i64 %pc3
-  %words = load ptr, ptr %p.frame
-  %pc4 = add i64 %pc, 4
-  %p.slot = getelementptr i64, ptr %script, i64 %pc4
-  %slot0 = load i64, ptr %p.slot
-  br label %fargs
-fargs:
-  %j = phi i64 [ 0, %frame ], [ %j.next, %given ]
-  %j.done = icmp eq i64 %j, %count
-  br i1 %j.done, label %go, label %farg
-farg:
-  %j5 = mul i64 %j, 5
-  %j.5 = add i64 %j5, 5
-  %j.at = add i64 %pc, %j.5
-  %g0 = getelementptr i64, ptr %script, i64 %j.at
-  %g1 = getelementptr i64, ptr %g0, i64 1
-  %g2 = getelementptr i64, ptr %g0, i64 2
-  %g3 = getelementptr i64, ptr %g0, i64 3
-  %g4 = getelementptr i64, ptr %g0, i64 4
-  %header = load i64, ptr %g0
-  %b.i = load i64, ptr %g1
-  %s.i = load i64, ptr %g2
-  %s.w = load i64, ptr %g3
-  %n.i = load i64, ptr %g4
-  %p.b = getelementptr i64, ptr %bases, i64 %b.i
-  %b = load i64, ptr %p.b
-  %p.s = getelementptr i64, ptr %rec, i64 %s.i
-  %s = load i64, ptr %p.s
-  %s.off = mul i64 %s, %s.w
-  %address = add i64 %b, %s.off
-  %slot.k = add i64 %slot0, %j
-  %p.word = getelementptr i64, ptr %words, i64 %slot.k
-  %plain = icmp eq i64 %header, 0
-  br i1 %plain, label %object, label %made
-object:
-  store i64 %address, ptr %p.word
-  br label %given
-made:
-  %h = inttoptr i64 %header to ptr
-  %h.data = getelementptr i64, ptr %h, i64 2
-  store i64 %address, ptr %h.data
-  %h.dims = getelementptr i64, ptr %h, i64 6
-  %p.n = getelementptr i64, ptr %rec, i64 %n.i
-  %n = load i64, ptr %p.n
-  store i64 %n, ptr %h.dims
-  store i64 %header, ptr %p.word
-  br label %given
-given:
-  %j.next = add i64 %j, 1
-  br label %fargs
-go:
-  %ready = call i64 %prepare(ptr %words)
-  %fits = icmp eq i64 %ready, 0
-  br i1 %fits, label %execute, label %fail
-execute:
-  %status = call i64 %run(ptr %words)
-  %well = icmp eq i64 %status, 0
-  br i1 %well, label %ran, label %fail
-ran:
-  br label %op
-fail:
-  %why = phi i64 [ %ready, %go ], [ %status, %execute ]
-  store i64 %i, ptr %ctx
-  store i64 %pc, ptr %p.at
-  ret i64 %why
-over:
-  %i.next = add i64 %i, %step
-  br label %test
-finish:
-  store i64 %i, ptr %ctx
-  store i64 0, ptr %p.at
-  ret i64 0
-}
-""".replace("WORDS", str(int(Rec.WORDS)))
+#: The most operands of a kernel.
+MOST_OPERANDS = 64
+
+
+class _Runner:
+    """Writes ``fold_run``, whose argument are the words of ``Ctx``."""
+
+    def __init__(self, ir: Any):
+        self.ir, self.i64 = ir, ir.IntType(64)
+        self.words = self.i64.as_pointer()
+        self.module = ir.Module("symc_fold")
+        self.f = ir.Function(self.module, ir.FunctionType(self.i64, [self.words]), "fold_run")
+        self.b, self.ctx = ir.IRBuilder(self.f.append_basic_block("entry")), self.f.args[0]
+
+    def const(self, k: int) -> Any:
+        return self.ir.Constant(self.i64, int(k))
+
+    def at(self, base: Any, k: Any) -> Any:
+        return self.b.gep(base, [self.const(k) if isinstance(k, int) else k], source_etype=self.i64)
+
+    def get(self, base: Any, k: Any) -> Any:
+        return self.b.load(self.at(base, k), typ=self.i64)
+
+    def pointer(self, word: Any) -> Any:
+        return self.b.inttoptr(word, self.words)
+
+    def plus(self, a: Any, k: int) -> Any:
+        return self.b.add(a, self.const(k))
+
+    def is_zero(self, word: Any) -> Any:
+        return self.b.icmp_unsigned("==", word, self.const(0))
+
+    def write(self) -> str:
+        """The text of the module: batches one after the other, and for each the script of its block."""
+        b, ctx = self.b, self.ctx
+        first, end, step, start = (self.get(ctx, k) for k in (Ctx.BATCH, Ctx.END, Ctx.STEP, Ctx.AT))
+        records, scripts, self.bases = (self.pointer(self.get(ctx, k)) for k in (Ctx.RECORDS, Ctx.SCRIPTS, Ctx.BASES))
+        self.args = b.alloca(self.i64, self.const(MOST_OPERANDS))
+        entry, (test, batch, op, some, over, finish) = b.block, (self.f.append_basic_block() for _ in range(6))
+        b.branch(test)
+        b.position_at_end(test)
+        self.i, at = b.phi(self.i64), b.phi(self.i64)
+        self.i.add_incoming(first, entry)
+        at.add_incoming(start, entry)
+        b.cbranch(b.icmp_signed("==", self.i, end), finish, batch)
+        b.position_at_end(batch)
+        self.record = self.at(records, b.mul(self.i, self.const(Rec.WORDS)))
+        self.script = self.pointer(self.get(scripts, self.get(self.record, Rec.BLOCK)))
+        b.branch(op)
+        b.position_at_end(op)
+        self.pc = b.phi(self.i64)
+        self.pc.add_incoming(at, batch)
+        function = self.get(self.script, self.pc)
+        b.cbranch(self.is_zero(function), over, some)
+        b.position_at_end(some)
+        following = b.add(self.pc, self.word(1))
+        with b.if_else(b.icmp_signed("==", function, self.const(FRAME))) as (frame, kernel):
+            with frame:
+                self.run_frame()
+            with kernel:
+                self.call_kernel(function)
+        self.pc.add_incoming(following, b.block)
+        b.branch(op)
+        b.position_at_end(over)
+        self.i.add_incoming(b.add(self.i, step), over)
+        at.add_incoming(self.const(0), over)
+        b.branch(test)
+        b.position_at_end(finish)
+        self.stop(self.const(0), self.const(0))
+        return str(self.module)
+
+    def word(self, k: int) -> Any:
+        """Word k of the instruction that runs."""
+        return self.get(self.script, self.plus(self.pc, k))
+
+    def stop(self, at: Any, status: Any) -> None:
+        """Say which batch it is, and where in its script."""
+        self.b.store(self.i, self.at(self.ctx, Ctx.BATCH))
+        self.b.store(at, self.at(self.ctx, Ctx.AT))
+        self.b.ret(status)
+
+    def moved(self, base: Any, start: Any, stride: Any) -> Any:
+        """``base + start * stride`` of words of the tables."""
+        return self.b.add(self.get(self.bases, base), self.b.mul(self.get(self.record, start), stride))
+
+    def call_kernel(self, function: Any) -> None:
+        """Put its operands in a row, and call it."""
+        def operand(k: Any) -> None:
+            q = self.at(self.script, self.b.add(self.plus(self.pc, 3), self.b.mul(k, self.const(OPERAND))))
+            number, *moved = (self.get(q, n) for n in range(OPERAND))
+            self.b.store(self.b.add(number, self.moved(*moved)), self.at(self.args, k))
+
+        loop(self.b, self.const(0), self.word(2), operand)
+        kind = self.ir.FunctionType(self.ir.VoidType(), [self.words]).as_pointer()
+        self.b.call(self.b.inttoptr(function, kind), [self.args])
+
+    def run_frame(self) -> None:
+        """Give a compiled function its arguments, as addresses or in headers of arrays, and run its code."""
+        b, words, slot = self.b, self.pointer(self.word(3)), self.word(4)
+
+        def argument(k: Any) -> None:
+            q = self.at(self.script, b.add(self.plus(self.pc, 5), b.mul(k, self.const(ARGUMENT))))
+            header, *moved, rows = (self.get(q, n) for n in range(ARGUMENT))
+            address, plain = self.moved(*moved), self.is_zero(header)
+            with b.if_then(b.not_(plain)):
+                made = self.pointer(header)
+                b.store(address, self.at(made, 2))
+                b.store(self.get(self.record, rows), self.at(made, 6))
+            b.store(b.select(plain, address, header), self.at(words, b.add(slot, k)))
+
+        loop(b, self.const(0), self.word(2), argument)
+        kind = self.ir.FunctionType(self.i64, [self.words]).as_pointer()
+        for which in (Ctx.PREPARE, Ctx.RUN):
+            status = b.call(b.inttoptr(self.get(self.ctx, which), kind), [words])
+            with b.if_then(b.not_(self.is_zero(status))):
+                self.stop(self.pc, status)
+
+
+def _runner_text() -> str:
+    from llvmlite import ir
+
+    return _Runner(ir).write()
 
 
 @functools.cache
 def runner() -> tuple[Callable[[int], int], int, int]:
     """``run(address of the words of Ctx)``: 0, or what a frame stopped with; and the interpreter's functions."""
-    digest = hashlib.sha256(_RUNNER.encode()).hexdigest()[:16]
-    address = load_module(f"symc.fold.{digest}", lambda: _RUNNER, 2)("fold_run")
+    digest = hashlib.sha256(inspect.getsource(_Runner).encode()).hexdigest()[:16]
+    address = load_module(f"symc.fold.{digest}", _runner_text, 2)("fold_run")
     run, prepare = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in executor()[:2])  # type: ignore[arg-type]
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(address), run, prepare
 
