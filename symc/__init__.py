@@ -66,13 +66,14 @@ _LAZY = {
     "value_and_grad vjp zero_grad",
     "transforms.c_function": "c_function",
     "transforms.checkpoint": "checkpoint",
-    "transforms.control": "associative_scan cond foldl foldr fori_loop map=map_ reduce scan switch while_loop",
+    "transforms.control": "cond fori_loop scan switch while_loop",
     "transforms.custom_op": "op",
     "tools.debugging.bisect": "bisect",
     "tools.debugging.public": "diff",  # NumPy's diff, and that of functions
     "driver.compile": "compile",
     "driver.function": "CompiledFunction",
     "export.onnx_import": "from_onnx",
+    "transforms.folds": "associative_scan foldl foldr map=map_ reduce",
     "transforms.function_op": "function_op",
     "tools.gradcheck": "verify_grad",
     "transforms.implicit": "custom_fixed_point custom_root",
@@ -139,21 +140,10 @@ if TYPE_CHECKING:
     )
     from symc.transforms.c_function import c_function
     from symc.transforms.checkpoint import checkpoint
-    from symc.transforms.control import (
-        associative_scan,
-        cond,
-        foldl,
-        foldr,
-        fori_loop,
-        reduce,
-        scan,
-        switch,
-        while_loop,
-    )
-    from symc.transforms.control import (
-        map_ as map,
-    )
+    from symc.transforms.control import cond, fori_loop, scan, switch, while_loop
     from symc.transforms.custom_op import op
+    from symc.transforms.folds import associative_scan, foldl, foldr, reduce
+    from symc.transforms.folds import map_ as map
     from symc.transforms.function_op import function_op
     from symc.transforms.implicit import custom_fixed_point, custom_root
     from symc.transforms.jacobians import hessian, jacobian
