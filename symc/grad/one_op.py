@@ -19,8 +19,9 @@ from symc.ir.ops.cast import cast
 from symc.ir.ops.effect import after, has_effect
 from symc.ir.ops.kernel import results_of
 from symc.ir.ops.logic import where
+from symc.ir.traverse import postorder
 from symc.ir.types import TensorType, TupleType, complex_dtype
-from symc.ir.value import Value
+from symc.ir.value import Value, fresh_input
 
 #: Of ops made of regions, by name: ``jvp(v, tangents)`` gives a tangent for every result, ``vjp(v, cotangents, needed,
 #: masked)`` a cotangent for every operand; None is zero. Their modules put them here: they differentiate graphs.
@@ -49,7 +50,7 @@ def cotangents_of(v: Value, g: Any, needed: Sequence[bool], masked: bool) -> lis
     elif isinstance(fact, Linear):
         out = list(fact.transpose(g, v))
     elif isinstance(fact, Custom):
-        out = list(fact.vjp(g, v))
+        out = list(fact.vjp(g, v)) if fact.vjp is not None else _transposed(v, g, needed)
         if masked and isinstance(g, Value):
             out = zeros_stay(out, g, v)
     elif isinstance(fact, Regional):
@@ -59,6 +60,28 @@ def cotangents_of(v: Value, g: Any, needed: Sequence[bool], masked: bool) -> lis
     if len(out) != len(v.operands):
         raise InternalError(f"{v.op.name}: the derivative gives {len(out)} cotangents for {len(v.operands)} operands")
     return [c if n else None for c, n in zip(out, needed, strict=True)]
+
+
+def _transposed(v: Value, g: Any, needed: Sequence[bool]) -> list[Value | None]:
+    """Cotangents by way of the tangent: a graph that is linear in the leaves that move."""
+    leaves = [fresh_input(o.type) if n else None for o, n in zip(v.operands, needed, strict=True)]
+    made, several = tangent_of(v, leaves), isinstance(g, list)
+    arrived: dict[Value, Value] = {}
+
+    def send(xs: Sequence[Value | None], cotangents: Sequence[Value | None]) -> None:
+        for x, c in zip(xs, cotangents, strict=True):
+            if x is not None and c is not None:
+                arrived[x] = arrived[x] + c if x in arrived else c
+
+    send(made if several else [made], g if several else [g])
+    order, moving = postorder(list(arrived)), {leaf for leaf in leaves if leaf is not None}
+    for x in order:
+        if not moving.isdisjoint(x.operands):
+            moving.add(x)
+    for x in reversed(order):
+        if x in arrived and x in moving and x.operands:
+            send(x.operands, cotangents_of(x, arrived[x], [o in moving for o in x.operands], False))
+    return [None if leaf is None else arrived.get(leaf) for leaf in leaves]
 
 
 def tangent_of(v: Value, tangents: Sequence[Value | None]) -> Any:

@@ -70,10 +70,11 @@ class Multilinear:
 
 @dataclass(frozen=True)
 class Custom:
-    """Neither of the above. ``jvp(tangents, v)`` (None for a zero tangent) and ``vjp(g, v)``."""
+    """Neither of the above. ``jvp(tangents, v)`` (None for a zero tangent) and ``vjp(g, v)``; without it, the
+    transpose of the tangent, in which the op itself must not stand."""
 
     jvp: Callable[[Cotangents, Value], Value | None]
-    vjp: Callable[[Value, Value], Cotangents]
+    vjp: Callable[[Value, Value], Cotangents] | None = None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ import numpy as np
 from symc.errors import GradientError
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Extern, Op, lookup, register
-from symc.ir.ops.arithmetic import conjugate
 from symc.ir.ops.compare import ne
 from symc.ir.ops.elementwise import batch_leading, like
 from symc.ir.ops.logic import or_, where
@@ -28,7 +27,6 @@ from symc.ir.ops.matrix import (
     each_dtype,
     eye,
     hermitian,
-    in_dtype,
     normal,
     one_by_one,
     part,
@@ -82,19 +80,6 @@ def _schur_jvp(tangents, v):
     return [part(s - product(turn, t) + product(t, turn), "upper"), product(z, turn)]
 
 
-def _schur_vjp(cotangents, v):
-    t, z = v[0], v[1]
-    g, x, back = _turned(v)
-    up = None if cotangents[0] is None else part(cotangents[0], "upper")
-    w = total(None if cotangents[1] is None else product(z, cotangents[1], left="c"),
-              None if up is None else product(t, up, left="c") - product(up, t, right="c"))
-    low = part(w - adjoint(w), "strictly lower")
-    inner = conjugate(g) * product(product(x, low, left="c"), back, right="c")
-    inner = product(product(back, part(inner, "strictly lower"), left="c"), x, right="c")
-    s = total(up, part(inner, "strictly lower"))
-    return (in_dtype(product(product(z, s), z, right="c"), v.operands[0].dtype),)
-
-
 def _schur_samples() -> Iterator[Sample]:
     shapes = [(3, 3), (2, 2, 3, 3), (1, 1)]
 
@@ -108,7 +93,7 @@ def _schur_samples() -> Iterator[Sample]:
 
 
 schur = register(Op(
-    "schur", _schur_infer, _schur_reference, Custom(_schur_jvp, _schur_vjp), Extern("schur"),
+    "schur", _schur_infer, _schur_reference, Custom(_schur_jvp), Extern("schur"),
     frozenset({"factorization", "python"}), _schur_samples,
     "(t, z): a = z @ t @ z^H, t upper triangular (or `real`, with blocks of two rows), z unitary. By SciPy.",
     Facts(kinds="fc", batch=batch_leading, rounding="norm"),

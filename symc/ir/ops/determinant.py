@@ -8,14 +8,13 @@ import numpy as np
 
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Decompose, Op, lookup, register, splat
-from symc.ir.ops.arithmetic import abs_, conjugate, mul
+from symc.ir.ops.arithmetic import abs_, mul
 from symc.ir.ops.compare import eq, gt
 from symc.ir.ops.elementwise import batch_leading, like
 from symc.ir.ops.factor import lu_factor
 from symc.ir.ops.logic import and_, where
 from symc.ir.ops.math import log
 from symc.ir.ops.matrix import (
-    adjoint,
     by_column,
     by_row,
     check_square,
@@ -26,7 +25,6 @@ from symc.ir.ops.matrix import (
     rows_and_columns,
     side,
     swapped,
-    total,
 )
 from symc.ir.ops.reduce import prod, sum_
 from symc.ir.ops.shape import reshape, slice_
@@ -119,16 +117,11 @@ def _det_jvp(tangents, v):
     return _traced(_cofactors(v.operands[0]), tangents[0])
 
 
-def _det_vjp(g, v):
-    a = v.operands[0]
-    return (conjugate(_cofactors(a)) * _everywhere(g, a),)
-
-
 det = register(Op(
     "det",
     lambda t: (check_square("det", t), t.with_shape(t.shape[:-2]))[1],
     lambda a: np.asarray(np.linalg.det(a), a.dtype),
-    Custom(_det_jvp, _det_vjp),
+    Custom(_det_jvp),
     Decompose(_det_parts), samples=square_samples,
     doc="The determinant; 1 for a matrix without elements. Its derivative is right for singular matrices too.",
     facts=Facts(kinds="fc", batch=batch_leading, rounding="norm"),
@@ -159,21 +152,8 @@ def _slogdet_jvp(tangents, v):
     return [imaginary(change) * v[0], lookup("real")(change)]
 
 
-def _slogdet_vjp(g, v):
-    (a,), (g_sign, g_size) = v.operands, g
-    if a.dtype.kind != "c":
-        return (None if g_size is None else adjoint(inv(a)) * _everywhere(g_size, a),)
-    parts = []
-    if g_size is not None:
-        parts.append(in_dtype(g_size, a.dtype))
-    if g_sign is not None:  # <g, i * imag(c) * sign> = <i * imag(conj(sign) * g), c>
-        parts.append(imaginary(conjugate(v[0]) * g_sign))
-    c = total(*parts)
-    return (None if c is None else adjoint(inv(a)) * _everywhere(c, a),)
-
-
 slogdet = register(Op(
-    "slogdet", _slogdet_infer, _slogdet_reference, Custom(_slogdet_jvp, _slogdet_vjp), Decompose(_slogdet_parts),
+    "slogdet", _slogdet_infer, _slogdet_reference, Custom(_slogdet_jvp), Decompose(_slogdet_parts),
     samples=square_samples,
     doc="(sign, logabs): the determinant is sign * exp(logabs). For a singular matrix (0, -inf), and its derivative "
     "raises.",

@@ -16,7 +16,6 @@ from symc.ir.dim import minimum
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Extern, Op, lookup, register
 from symc.ir.ops.elementwise import batch_leading, like
-from symc.ir.ops.leaf import scalar
 from symc.ir.ops.logic import where
 from symc.ir.ops.matrix import (
     Sample,
@@ -40,10 +39,9 @@ from symc.ir.ops.matrix import (
     squares,
     swapped,
     to_triangle,
-    total,
     well_conditioned,
 )
-from symc.ir.ops.shape import pad, slice_
+from symc.ir.ops.shape import slice_
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
 
@@ -209,20 +207,6 @@ def _qr_jvp(tangents, v):
     return [dq, part(product(dq, a, left="c") + product(q, da, left="c"), "upper")]
 
 
-def _qr_vjp(g, v):
-    (a,), (q, _, r1), (gq, gr) = v.operands, _qr_parts(v), g
-    gr = None if gr is None else part(gr, "upper")
-    w = total(gq, None if gr is None else product(a, gr, right="c"))
-    inner = product(q, w, left="c")
-    gc = -part(inner, "upper") - part(adjoint(inner), "strictly lower")
-    if a.dtype.kind == "c":
-        gc = gc + part(imaginary(inner), "diagonal")
-    first = divided(w + product(q, gc), r1, lower=False, trans="c")
-    rest, high = (0,) * a.ndim, (*(0,) * (a.ndim - 1), a.shape[-1] - q.shape[-1])
-    ga = first if high[-1] == 0 else pad(first, scalar(0, a.dtype), low=rest, high=high, interior=rest)
-    return (total(ga, None if gr is None else product(q, gr)),)
-
-
 def _qr_samples() -> Iterator[Sample]:
     for mode in ("reduced", "complete"):
         shapes = [(3, 3), (2, 4), (2, 2, 3), (2, 3, 3)] + ([(4, 3), (2, 4, 2)] if mode == "reduced" else [])
@@ -234,7 +218,7 @@ def _qr_samples() -> Iterator[Sample]:
 
 
 qr = register(Op(
-    "qr", _qr_infer, _qr_reference, Custom(_qr_jvp, _qr_vjp), Extern("qr"),
+    "qr", _qr_infer, _qr_reference, Custom(_qr_jvp), Extern("qr"),
     frozenset({"factorization"}), _qr_samples,
     "(q, r): a = q @ r with orthonormal columns in q and an upper triangular r, real on its diagonal. `mode`: "
     "'reduced' (q has min(m, n) columns) or 'complete' (q is square).",

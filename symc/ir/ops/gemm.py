@@ -8,16 +8,15 @@ batch axes: the other is then the same for every entry.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Extern, Op, register, splat
-from symc.ir.ops.arithmetic import add, conjugate, mul
-from symc.ir.ops.linalg import PRODUCT, Axes, dot, dot_reference, dot_type, transpose_left, transpose_right
-from symc.ir.ops.reduce import sum_
+from symc.ir.ops.arithmetic import add, mul
+from symc.ir.ops.linalg import PRODUCT, Axes, dot, dot_reference, dot_type
 from symc.ir.ops.shape import broadcast
 from symc.ir.types import TensorType
 from symc.ir.value import Value
@@ -136,30 +135,6 @@ def _jvp(tangents: Sequence[Value | None], v: Value) -> Value | None:
     return functools.reduce(add, found) if found else None
 
 
-def _vjp(g: Value, v: Value) -> tuple[Value, ...]:
-    p, product = parts(v), product_of(v)
-
-    def scaled(name: str) -> Value:
-        return scale(g, v.attrs[name], conjugate(p[name]) if name in p else None)
-
-    def inner(x: Value, number: float) -> Value:
-        return scale(sum_(mul(g, conjugate(x)), axes=tuple(range(g.ndim))), number)
-
-    def of_operand(k: int, transpose: Callable[[Value, Value], Value]) -> Value:
-        found = transpose(scaled("alpha"), product)
-        lead = tuple(range(found.ndim - v.operands[k].ndim))
-        return sum_(found, axes=lead) if lead else found
-
-    cotangent = {
-        "a": lambda: of_operand(0, transpose_left),
-        "b": lambda: of_operand(1, transpose_right),
-        "c": lambda: scaled("beta"),
-        "alpha": lambda: inner(product, v.attrs["alpha"]),
-        "beta": lambda: inner(p["c"], v.attrs["beta"]),
-    }
-    return tuple(cotangent[name]() for name in p)
-
-
 def _samples() -> Iterator[tuple[tuple, dict]]:
     rng = np.random.default_rng(0)
     plain = dict(contract=((1,), (0,)), batch=((), ()))
@@ -181,7 +156,7 @@ def _samples() -> Iterator[tuple[tuple, dict]]:
 
 
 gemm = register(Op(
-    "gemm", _infer, _reference, Custom(_jvp, _vjp), Extern("gemm"), frozenset({"contraction"}), _samples,
+    "gemm", _infer, _reference, Custom(_jvp), Extern("gemm"), frozenset({"contraction"}), _samples,
     "alpha * dot(a, b) + beta * c, without c if beta is 0; an operand multiplies each number named in `times`.",
     facts=Facts(indeterminate=True),
     defaults={**PRODUCT, "alpha": 1.0, "beta": 1.0, "times": ()},

@@ -228,13 +228,8 @@ def _root_jvp(tangents, v):
     return lookup("solve_sylvester")(v, v, tangents[0])
 
 
-def _root_vjp(g, v):
-    back = adjoint(v)
-    return (lookup("solve_sylvester")(back, back, g),)
-
-
 logm = _of_scipy("logm", _OF_BLOCKS, "The principal logarithm of a square matrix: what `expm` takes to it. By SciPy.")
-sqrtm = _of_scipy("sqrtm", Custom(_root_jvp, _root_vjp),
+sqrtm = _of_scipy("sqrtm", Custom(_root_jvp),
                   "The principal root of a square matrix: what is it times itself. By SciPy.")
 
 # --- Sylvester's equation ---------------------------------------------------------------------------------------------

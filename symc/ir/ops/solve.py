@@ -283,11 +283,6 @@ def _solve_jvp(tangents, v):
     return factored(a, total(db, None if da is None else -product(da, v)))
 
 
-def _solve_vjp(g, v):
-    gb = _backwards(lambda b, trans: factored(v.operands[0], b, trans), g, "n")
-    return -product(gb, v, right="c"), gb
-
-
 def _solve_samples() -> Iterator[Sample]:
     return _right_sides(lambda *how: (well_conditioned(*how),))
 
@@ -297,7 +292,7 @@ def _solve_reference(a, b):
 
 
 solve = register(Op(
-    "solve", _as_right_side("solve"), _solve_reference, Custom(_solve_jvp, _solve_vjp),
+    "solve", _as_right_side("solve"), _solve_reference, Custom(_solve_jvp),
     Decompose(lambda v: factored(v.operands[0], v.operands[1])), frozenset({"linear_solve"}), _solve_samples,
     "The x of a @ x = b.", Facts(kinds="fc", batch=batch_columns, rounding="norm", indeterminate=True),
 ))  # fmt: skip
@@ -307,17 +302,13 @@ def _inv_jvp(tangents, v):
     return -product(product(v, tangents[0]), v)
 
 
-def _inv_vjp(g, v):
-    return (-product(product(v, g, left="c"), v, right="c"),)
-
-
 def square_samples() -> Iterator[Sample]:
     return squares(well_conditioned)
 
 
 inv = register(Op(
     "inv", square("inv"), lambda a: checked(SINGULAR, np.linalg.inv, a, help=ANY),
-    Custom(_inv_jvp, _inv_vjp),
+    Custom(_inv_jvp),
     Decompose(lambda v: factored(v.operands[0], eye(v.type))), frozenset({"linear_solve"}), square_samples,
     "The inverse.", Facts(kinds="fc", batch=batch_leading, rounding="norm"),
 ))  # fmt: skip
