@@ -10,6 +10,7 @@ from symc.grad.forward import jvp
 from symc.grad.one_op import varies
 from symc.grad.reverse import vjp
 from symc.ir import location
+from symc.ir.batch_control import batched
 from symc.ir.bodies import close, open_body
 from symc.ir.dim import Size
 from symc.ir.ops.call import Site, call, rule_of
@@ -91,7 +92,7 @@ def _by_rule(v: Value, rule: Callable[..., list[Maybe]], given: Sequence[Maybe],
     for level, n in zip(levels, _sizes(v), strict=True):
         marks = [*level, *([True] * len(gs) if back else level)]
         leaves = [*xs, *gs]
-        wide = [None if x is None else fresh_input(_widened(x.type, n)) if m else x
+        wide = [None if x is None else fresh_input(batched(x.type, n)) if m else x
                 for x, m in zip(leaves, marks, strict=True)]  # fmt: skip
         moved = [(x, w) for x, w in zip(leaves, wide, strict=True) if x is not None and w is not None and w is not x]
         outputs = vmap(outputs, [x for x, _ in moved], [w for _, w in moved], n)
@@ -113,10 +114,6 @@ def _sizes(v: Value) -> list[Size]:
     """The number of entries of every level, innermost first: every result has all these axes in front."""
     first = v.type.items[0] if isinstance(v.type, TupleType) else v.type
     return list(first.shape[: len(v.attrs["batch"])][::-1])
-
-
-def _widened(t: TensorType, n: Size) -> TensorType:
-    return TensorType(t.dtype, (n, *t.shape))
 
 
 call.facts.jvp, call.facts.vjp = call_jvp, call_vjp

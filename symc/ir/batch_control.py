@@ -50,7 +50,7 @@ class Body:
 
     def batched(self) -> list[Value]:
         """The leaves as the flags say now: carries and rows are new leaves, captured values those outside."""
-        new = [fresh_input(_wide(x.type, self.n) if f else x.type)
+        new = [fresh_input(batched(x.type, self.n) if f else x.type)
                for x, f in zip(self.leaves[: self.own], self.flags[: self.own], strict=True)]
         return [*new, *self.outside[self.own :]]
 
@@ -71,7 +71,8 @@ class Body:
                 self.flags[k] = True
 
 
-def _wide(t: TensorType, n: Size) -> TensorType:
+def batched(t: TensorType, n: Size) -> TensorType:
+    """The type with one more axis in front."""
     return TensorType(t.dtype, (n, *t.shape))
 
 
@@ -140,7 +141,7 @@ def _masked_while(v: Value, body: Body, condition: Value, results: Sequence[Valu
 
     starts = [spread(x, f, n) for x, f in zip(body.outside[:nc], flags, strict=False)]
     carries = [fresh_input(s.type) for s in starts]
-    going, count = fresh_input(_wide(BOOL, n)), fresh_input(_wide(COUNT, n))
+    going, count = fresh_input(batched(BOOL, n)), fresh_input(batched(COUNT, n))
     made = [spread(x, f, n) for x, f in body.run(results, [*carries, *captured])]
     new = [where(broadcast(going, axes=(0,), shape=x.shape), x, old) for x, old in zip(made, carries, strict=True)]
     out = make_while(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.ir.ops.assume import assume
+from symc.ir.ops.assume import adjoint_array, assume
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
 
@@ -89,20 +89,16 @@ def _with_structure(a: np.ndarray, names: Sequence[str]) -> np.ndarray:
     return np.asarray(a, dtype)
 
 
-def _adjoint(a: np.ndarray) -> np.ndarray:
-    return np.conj(np.swapaxes(a, -1, -2))
-
-
 def _structured(name: str, a: np.ndarray) -> np.ndarray:
     """A well-conditioned matrix of this structure."""
     n = a.shape[-1]
     eye = np.eye(a.shape[-2], n)
     if name in ("symmetric", "hermitian"):
-        b = np.swapaxes(a, -1, -2) if name == "symmetric" else _adjoint(a)
+        b = np.swapaxes(a, -1, -2) if name == "symmetric" else adjoint_array(a)
         return (a + b) / 2
     if name in ("psd", "pd"):
-        b = a @ _adjoint(a) / 8 + 2 * eye
-        return (b + _adjoint(b)) / 2  # to the last bit: rules believe it
+        b = a @ adjoint_array(a) / 8 + 2 * eye
+        return (b + adjoint_array(b)) / 2  # to the last bit: rules believe it
     if name in ("lower", "upper"):
         return (np.tril(a, -1) if name == "lower" else np.triu(a, 1)) / 2 + (a + 3 * np.where(a.real < 0, -1, 1)) * eye
     if name == "diagonal":
@@ -117,7 +113,7 @@ def _structured(name: str, a: np.ndarray) -> np.ndarray:
 
 def _projected(name: str, g: np.ndarray, a: np.ndarray) -> np.ndarray:
     if name in ("symmetric", "hermitian", "psd", "pd"):
-        return (g + _adjoint(g)) / 2
+        return (g + adjoint_array(g)) / 2
     if name == "lower":
         return np.tril(g)
     if name == "upper":
@@ -127,5 +123,5 @@ def _projected(name: str, g: np.ndarray, a: np.ndarray) -> np.ndarray:
     if name == "unit":
         return g * (1 - np.eye(*g.shape[-2:]))
     if name == "orthogonal":
-        return g - a @ (_adjoint(a) @ g + _adjoint(g) @ a) / 2
+        return g - a @ (adjoint_array(a) @ g + adjoint_array(g) @ a) / 2
     return g if name in ("unique", "sorted") else np.zeros_like(g)

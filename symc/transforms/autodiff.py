@@ -190,26 +190,23 @@ def stabilized(outputs: Sequence[Value], wrt: Sequence[Value]) -> tuple[list[Val
     wanted = {w for w in wrt if w.operands}
     cuts = {v: fresh_input(v.type) for v in postorder([*outputs, *wrt]) if v in wanted or takes_effect(v)}
 
-    def carry(old: Value, new: Value) -> None:
-        location.move(old, new)
-
     with location.at(()):  # these are the user's own formulas, not made by the line that asks for the derivative
-        bodies = [_below(v, cuts, carry) for v in cuts]
-        stable = stabilize_values([*replace(outputs, cuts, carry), *bodies], [w for w in wrt if w not in cuts])
+        bodies = [_below(v, cuts) for v in cuts]
+        stable = stabilize_values([*replace(outputs, cuts, location.move), *bodies], [w for w in wrt if w not in cuts])
         back: dict[Value, Value] = {}
         for (v, cut), body in zip(cuts.items(), stable[len(outputs):], strict=True):
-            (new,) = replace([body], back, carry)
+            (new,) = replace([body], back, location.move)
             back[cut] = instead_of(v, new) if takes_effect(v) else new
-        roots = replace(stable[: len(outputs)], back, carry)
+        roots = replace(stable[: len(outputs)], back, location.move)
     return roots, [back[cuts[w]] if w in cuts else w for w in wrt]
 
 
-def _below(v: Value, cuts: dict[Value, Value], carry: Callable[[Value, Value], None]) -> Value:
+def _below(v: Value, cuts: dict[Value, Value]) -> Value:
     """Value that is made stable in place of ``v``, on leaves: ``v`` itself, or what an effect gives back."""
     if v.op.derivative is IDENTITY:
-        return replace(v.operands[:1], cuts, carry)[0]
-    body = rebuild(v, replace(v.operands, cuts, carry))
-    carry(v, body)
+        return replace(v.operands[:1], cuts, location.move)[0]
+    body = rebuild(v, replace(v.operands, cuts, location.move))
+    location.move(v, body)
     return body
 
 

@@ -26,7 +26,8 @@ from symc.ir.value import Value
 # --- structure --------------------------------------------------------------------------------------------------------
 
 
-def _adjoint(a: np.ndarray) -> np.ndarray:
+def adjoint_array(a: np.ndarray) -> np.ndarray:
+    """The conjugated transposed matrices."""
     return np.conj(np.swapaxes(a, -1, -2))
 
 
@@ -43,12 +44,12 @@ def _near(a: np.ndarray, b: Any) -> np.ndarray:
 
 
 def _eigenvalues(a: np.ndarray) -> np.ndarray:
-    return np.linalg.eigvalsh((a + _adjoint(a)) / 2)
+    return np.linalg.eigvalsh((a + adjoint_array(a)) / 2)
 
 
 def _definite(a: np.ndarray, strictly: bool) -> np.ndarray:
     """True where matrices are hermitian and have no eigenvalue below 0 (or none that is not above)."""
-    same = _near(a, _adjoint(a)).all((-1, -2))
+    same = _near(a, adjoint_array(a)).all((-1, -2))
     if not a.size or not np.isfinite(a).all():
         return same & np.isfinite(a).all((-1, -2))
     least = _eigenvalues(a.astype(np.result_type(a, np.float32))).min(-1)
@@ -90,14 +91,14 @@ def _eye(a: np.ndarray) -> np.ndarray:
 #: By name: what holds, and the test: true for every element, row or matrix where it does.
 STRUCTURES: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
     "symmetric": ("equal to its transpose", lambda a: _near(a, np.swapaxes(a, -1, -2))),
-    "hermitian": ("equal to its conjugate transpose", lambda a: _near(a, _adjoint(a))),
+    "hermitian": ("equal to its conjugate transpose", lambda a: _near(a, adjoint_array(a))),
     "psd": ("symmetric (hermitian) with no negative eigenvalue", lambda a: _definite(a, False)),
     "pd": ("symmetric (hermitian) with positive eigenvalues", lambda a: _definite(a, True)),
     "lower": ("zero above the diagonal", lambda a: _triangle(a, True)),
     "upper": ("zero below the diagonal", lambda a: _triangle(a, False)),
     "diagonal": ("zero off the diagonal", lambda a: _triangle(a, True) & _triangle(a, False)),
     "unit": ("one on the diagonal", lambda a: ~np.eye(*a.shape[-2:], dtype=np.bool_) | (a == 1)),
-    "orthogonal": ("the inverse of its (conjugate) transpose", lambda a: _near(a @ _adjoint(a), _eye(a))),
+    "orthogonal": ("the inverse of its (conjugate) transpose", lambda a: _near(a @ adjoint_array(a), _eye(a))),
     "permutation": ("the unit matrix with rows in another order", _one_each),
     "identity": ("the unit matrix", lambda a: a == _eye(a)),
     "unique": ("without repetitions along the last axis", _unique),

@@ -282,8 +282,8 @@ def stabilize_values(roots: Sequence[Value], keep: Iterable[Value] = ()) -> list
     replaced are noted for what replaces it.
     """
     kept = {v: fresh_input(v.type) for v in keep if isinstance(v.type, TensorType) and v.op.name != "input"}
-    opened = widened(replace(roots, kept, _note_again), _note_again)
-    opened, sized, inside = with_sizes_unified(opened, _note_again)
+    opened = widened(replace(roots, kept, location.move), location.move)
+    opened, sized, inside = with_sizes_unified(opened, location.move)
     hints = {v: location.noted(v) for v in postorder(opened) if location.noted(v)}
     before = dict(hints)
     families = (*FORM, *STABLE, "edges")
@@ -295,7 +295,7 @@ def stabilize_values(roots: Sequence[Value], keep: Iterable[Value] = ()) -> list
             location.note(v, locs)
     _note_inside(made, inside)
     guarded = {new: ensure_shape(old, shape=new.shape) for old, new in sized.items()}
-    opened = replace(replace(made, guarded, _note_again), {leaf: v for v, leaf in kept.items()}, _note_again)
+    opened = replace(replace(made, guarded, location.move), {leaf: v for v, leaf in kept.items()}, location.move)
     return [v if v.type is r.type else ensure_shape(v, shape=r.shape) for v, r in zip(opened, roots, strict=True)]
 
 
@@ -306,10 +306,6 @@ def _note_inside(values: Sequence[Value], inside: location.Inside) -> None:
             wanted = [body, *(r for x in every_value(body) for r in x.regions)]
             location.note_inside(v, {r: inside[r] for r in wanted if r in inside})
 
-
-def _note_again(old: Value, new: Value) -> None:
-    """A rebuilt value has the lines of the old one."""
-    location.move(old, new)
 
 
 def run_pass(name: str, f: Function, **options: Any) -> Function:

@@ -28,7 +28,8 @@ from symc.opt.rules.reads import window_starts
 I64 = DTYPES["i64"]
 
 
-def _count(n: int, start: int = 0, step: int = 1) -> Value:
+def count(n: int, start: int = 0, step: int = 1) -> Value:
+    """The numbers from ``start`` on."""
     return iota(shape=(n,), axis=0, dtype=I64) * step + start
 
 
@@ -57,9 +58,9 @@ def reads_no_more(v: Value) -> bool:
     exact=True,
     equation="x[[1, 3, 5]] -> x[1:6:2]",
     examples=lambda: [
-        gather(leaf(9, 2), _count(4, 2), axes=(0,)),
-        gather(leaf(3, 9), _count(4, 8, -2), axes=(1,)),
-        gather(leaf(4, 9), *[broadcast(_count(2 + k), axes=(k,), shape=(2, 3)) for k in (0, 1)], axes=(0, 1)),
+        gather(leaf(9, 2), count(4, 2), axes=(0,)),
+        gather(leaf(3, 9), count(4, 8, -2), axes=(1,)),
+        gather(leaf(4, 9), *[broadcast(count(2 + k), axes=(k,), shape=(2, 3)) for k in (0, 1)], axes=(0, 1)),
     ],
     written=lambda sc: sc.input("x", "float64", shape=(9,))[sc.arange(2, 6)],
 )

@@ -32,7 +32,8 @@ from symc.opt.facts.log_forms import (
 Axes = tuple[int, ...]
 
 
-def _rows(x: Value) -> Value:
+def rows(x: Value) -> Value:
+    """One number a row, in all of it."""
     return spread(x, matrix(), (1,))
 
 
@@ -160,7 +161,7 @@ def _shift(top: Value, weight: Value | None, e: Value, axes: Axes) -> tuple[Valu
     "so for sums of a few, times what does not vary along the axes, and for log1p",
     examples=lambda: [
         log(sum_(exp(matrix()) * matrix(), axes=(1,))),
-        log(sum_(exp(matrix()) / _rows(leaves(1, {}, (3,))[0]) * matrix(), axes=(0,))),
+        log(sum_(exp(matrix()) / rows(leaves(1, {}, (3,))[0]) * matrix(), axes=(0,))),
         log1p(sum_(exp(matrix()) * matrix(), axes=(1,)) / 4),
         log(_product(exp(matrix()), leaves(1, {}, (4,))[0])),
         example(lambda x, y, z: log(z * exp(x) + (1 - z) * exp(y)), leaves(3)),
@@ -246,7 +247,7 @@ def logsumexp_of_logsumexp(v: Value, context) -> Value | None:
 
 
 def _put_back(x: Value, m: Value) -> Value:
-    return m + logsumexp(x - _rows(m), axes=(1,))
+    return m + logsumexp(x - rows(m), axes=(1,))
 
 
 def _greatest() -> tuple[Value, Value]:

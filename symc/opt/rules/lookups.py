@@ -31,19 +31,15 @@ from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import index, leaf, leaves
 from symc.opt.facts.forms import Steps, is_eye, steps_of, turned_steps
-from symc.opt.rules.indexing import depth_of, number_like, other_axes, reads_no_more
+from symc.opt.rules.indexing import count, depth_of, number_like, other_axes, reads_no_more
 from symc.opt.rules.reads import lines_of
 
 I64 = DTYPES["i64"]
 
 
-def _count(n: int, start: int = 0, step: int = 1) -> Value:
-    return iota(shape=(n,), axis=0, dtype=I64) * step + start
-
-
 def _ring(n: int, start: int, step: int = 1) -> Value:
     """Places on a ring of n."""
-    return mod(count := _count(n, start, step), splat(n, count.type))
+    return mod(places := count(n, start, step), splat(n, places.type))
 
 
 # --- gathers of computations ------------------------------------------------------------------------------------------
@@ -119,7 +115,7 @@ def gather_of_lines(v: Value, context) -> Value | None:
     examples=lambda: [
         gather(matmul(leaf(9, 4), leaf(4, 5)), index(3), axes=(0,)),
         gather(matmul(leaf(4, 5), leaf(5, 9)), index(3), axes=(1,)),
-        gather(matmul(leaf(6, 4), leaf(4, 6)), _count(6), _count(6), axes=(0, 1)),
+        gather(matmul(leaf(6, 4), leaf(4, 6)), count(6), count(6), axes=(0, 1)),
         gather(matmul(leaf(6, 4), leaf(4, 7)), index(), index(), axes=(0, 1)),
     ],
     misses=lambda: [gather(matmul(leaf(9, 4), leaf(4, 5)), index(12), axes=(0,))],
@@ -248,7 +244,7 @@ def _selected(m: Value, along: int) -> Value | None:
     examples=lambda: [
         gather(leaf(9, 2), _ring(9, 1), axes=(0,)),
         gather(leaf(3, 9), _ring(9, 0, -1), axes=(1,)),
-        gather(leaf(4, 9), broadcast(_count(4), axes=(0,), shape=(4, 9)),
+        gather(leaf(4, 9), broadcast(count(4), axes=(0,), shape=(4, 9)),
                broadcast(_ring(9, -2), axes=(1,), shape=(4, 9)), axes=(0, 1)),
     ],
     misses=lambda: [gather(leaf(9), _ring(8, 1), axes=(0,)), gather(leaf(9), _ring(9, 1, 2), axes=(0,))],

@@ -18,13 +18,9 @@ from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import index, leaves, matrix
 from symc.opt.engine.terms import flatten, join
 from symc.opt.facts.forms import Steps, steps_of
-from symc.opt.rules.logsumexp import may_go, without_shift
+from symc.opt.rules.logsumexp import may_go, rows, without_shift
 
 I64 = DTYPES["i64"]
-
-
-def _rows(x: Value) -> Value:
-    return spread(x, matrix(), (1,))
 
 
 # --- softmax ----------------------------------------------------------------------------------------------------------
@@ -149,12 +145,12 @@ def _finite() -> Value:
     equation="softmax(x - m, axes) -> softmax(x, axes) for m = max(x, axes), or any m that does not vary along the "
     "axes and is not nan; so for log_softmax",
     examples=lambda: [
-        *[op(matrix() - _rows(_finite()), axes=(1,)) for op in (softmax, log_softmax)],
-        *[op(x - _rows(max_(x, axes=(1,))), axes=(1,)) for op in (softmax, log_softmax) for x in (matrix(),)],
+        *[op(matrix() - rows(_finite()), axes=(1,)) for op in (softmax, log_softmax)],
+        *[op(x - rows(max_(x, axes=(1,))), axes=(1,)) for op in (softmax, log_softmax) for x in (matrix(),)],
     ],
     misses=lambda: [
-        softmax(matrix() - _rows(_finite()), axes=(0,)),
-        softmax(matrix() - _rows(leaves(1, {}, (3,))[0]), axes=(1,)),
+        softmax(matrix() - rows(_finite()), axes=(0,)),
+        softmax(matrix() - rows(leaves(1, {}, (3,))[0]), axes=(1,)),
     ],
 )
 def softmax_of_shifted(v: Value, context) -> Value | None:
