@@ -69,7 +69,7 @@ _LAZY = {
     "transforms.control": "cond fori_loop scan switch while_loop",
     "transforms.custom_op": "op",
     "tools.debugging.bisect": "bisect",
-    "tools.debugging.public": "diff",  # NumPy's diff, and that of functions
+    "tools.debugging.diff": "diff",  # NumPy's diff, and that of functions
     "driver.compile": "compile",
     "driver.function": "CompiledFunction",
     "export.onnx_import": "from_onnx",
@@ -121,7 +121,7 @@ if TYPE_CHECKING:
     from symc.tensors.assumptions import assume
     from symc.tensors.callsite import scope_named as scope
     from symc.tools.debugging.bisect import bisect
-    from symc.tools.debugging.public import diff
+    from symc.tools.debugging.diff import diff
     from symc.tools.gradcheck import verify_grad
     from symc.tools.lint import lint
     from symc.tools.op_check import check_op

@@ -25,6 +25,7 @@ from symc.ir.text import splat_of
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Region, Value, attr_bytes
 from symc.notebook import Shown, text
+from symc.numpy_api.differences import diff as diff_of_neighbours
 from symc.opt.engine.provenance import expression
 from symc.opt.why.history import named
 from symc.tensors.callsite import caller
@@ -92,12 +93,24 @@ class Diff(Shown):
     __repr__ = __str__
 
 
-def diff(f: Any, g: Any) -> Diff:
-    """Difference between two functions: compiled ones, IR functions, or IR texts (dumps).
+FUNCTIONS = (CompiledFunction, Specializing, Function, str)
 
-    Of compiled functions the final IR is compared, and what their plans run. ``f.diff("stabilize", "simplify")``
-    compares what a compiled function is after two of its passes.
+
+def diff(a: Any, n: Any = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Difference between two functions (compiled ones, IR functions, or IR texts): ``sc.diff(f, g)`` gives a
+    ``Diff``, which prints. Of anything else, NumPy's ``diff``: ``n`` times the differences of neighbours along
+    ``axis``.
     """
+    if not isinstance(a, FUNCTIONS):
+        return diff_of_neighbours(a, n, axis, prepend, append)
+    if not isinstance(n, FUNCTIONS):
+        raise InputError(f"diff compares a function with another one, not with {type(n).__name__}", where=[caller()],
+                         help="sc.diff(f, g), or f.diff('stabilize', 'simplify') for two stages of one")
+    return _of_functions(a, n)
+
+
+def _of_functions(f: Any, g: Any) -> Diff:
+    """Of compiled functions the final IR is compared, and what their plans run."""
     try:
         left, right = _function(f), _function(g)
         out = compare(left, right)
@@ -109,14 +122,9 @@ def diff(f: Any, g: Any) -> Diff:
 
 
 def _function(f: Any) -> Function:
-    if isinstance(f, Function):
-        return f
-    if isinstance(f, Specializing | CompiledFunction):
-        return f._compilation.final
     if isinstance(f, str):
         return parse(f)
-    raise InputError(f"diff compares compiled functions, IR functions and IR texts, not {type(f).__name__}",
-                     help="sc.diff(f, g), sc.diff(f.dump('stabilize'), f.dump('simplify'))")
+    return f if isinstance(f, Function) else f._compilation.final
 
 
 def compare(f: Function, g: Function) -> Diff:
