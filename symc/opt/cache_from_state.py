@@ -18,7 +18,7 @@ from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.ops.cached import cached
 from symc.ir.ops.effect import has_effect
-from symc.ir.traverse import replace
+from symc.ir.traverse import is_free_leaf, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.engine.provenance import Provenance
@@ -67,7 +67,7 @@ def _fixed(f: Function, states: Collection[Value]) -> set[Value]:
     known = {n for p in states for s in p.shape for n in names(s) if n == str(s)}
     same, out = set(states), set(states)
     for v in f.values():
-        if v in same or v.op.name in ("param", "input"):
+        if v in same or is_free_leaf(v):
             continue
         if all(o in same for o in v.operands) and _names(v) <= known and not has_effect(v) and not may_fail(v):
             same.add(v)

@@ -10,6 +10,7 @@ from typing import Any
 
 from symc.errors import InputError, named_packages
 from symc.ir.function import Function
+from symc.ir.ops.leaf import UNCOMPUTED
 from symc.ir.text import splat_of
 from symc.ir.value import Region, Value
 from symc.tensors.callsite import caller
@@ -40,7 +41,7 @@ def _ops(region: Region) -> str:
     from symc.ir.traverse import postorder
 
     values = postorder(region.results)
-    ops = [v for v in values if v.op.name not in ("param", "constant", "broadcast", "get")]
+    ops = [v for v in values if v.op not in UNCOMPUTED and v.op.name != "broadcast"]
     said = [("" if v.op.name == "fused" else v.op.name) + "".join(map(_ops, v.regions)) for v in ops[:6]]
     if not ops:
         said = [str(n) for r in region.results if (n := splat_of(r)) is not None]

@@ -11,6 +11,7 @@ import numpy as np
 from symc.errors import InputError, did_you_mean
 from symc.ir.function import Hints
 from symc.ir.location import Loc, in_order
+from symc.ir.ops.leaf import UNCOMPUTED
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
 from symc.runtime.reference_program import ReferenceProgram
@@ -139,7 +140,7 @@ def _names(values: Sequence[Value], hints: Hints) -> dict[Value, list[Name]]:
     last: dict[Loc, tuple[Loc, Value]] = {}  # of every line
     ends: dict[Loc, Value] = {}  # of every call of a public function
     for v in values:
-        if v.op.name in ("param", "constant", "get"):
+        if v.op in UNCOMPUTED:
             continue
         for loc in in_order(hints.get(v, ())):
             made.setdefault((loc, v.op.name), []).append(v)

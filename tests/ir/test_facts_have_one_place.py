@@ -42,12 +42,7 @@ LEFT = {
     "testing/fuzz/straight.py": (2, "what random programs choose from"),
     "testing/rule_forms.py": (1, "what comes near an equation, and is another"),
     "testing/rule_uses.py": (3, "how users write ops that have no function of their name"),
-    "tools/debugging/counts.py": (1, "leaves"),
-    "tools/debugging/blame.py": (1, "leaves"),
     "tools/debugging/perturb.py": (1, "movements that keep all elements"),
-    "tools/debugging/sample.py": (1, "leaves"),
-    "tools/draw.py": (1, "leaves"),
-    "tools/named_values.py": (1, "leaves"),
     "tools/lint.py": (1, "what cancels"),
 }
 

@@ -67,6 +67,11 @@ def _iota_element(v: Value, index, at):
     return cast(index[v.attrs["axis"]], dtype=v.dtype)
 
 
+#: Ops of values that are given, not computed; and of those, or of parts of what has several results.
+GIVEN = frozenset({constant, input_, param})
+UNCOMPUTED = GIVEN | {get}
+
+
 iota = register(Op(
     "iota", _iota_infer, _iota_reference, lowering=Element(_iota_element),
     samples=lambda: iter([((), dict(shape=(4,), axis=0, dtype=DTYPES["i64"])),

@@ -18,7 +18,7 @@ from symc.ir.function import Function
 from symc.ir.literal import print_number
 from symc.ir.op import all_ops
 from symc.ir.text import splat_of
-from symc.ir.traverse import every_value, postorder
+from symc.ir.traverse import every_value, is_free_leaf, postorder
 from symc.ir.value import Value
 from symc.opt.engine.passes import Pass, all_passes, find_pass
 from symc.opt.engine.pattern import Node, Number, Pattern, Terms, Var, match, weight
@@ -172,7 +172,7 @@ def _score_rewrite(r: Rule, v: Value, context: Rewriter) -> tuple[int, str]:
     if missing:
         found = sorted(r.needs & below)
         names = [{"#": "a number"}.get(n, n) for n in missing]
-        have = [o.op.name for o in v.operands if o.op.name not in ("input", "param")] or ["inputs"]
+        have = [o.op.name for o in v.operands if not is_free_leaf(o)] or ["inputs"]
         return 1 + len(found), f"the rule wants {' and '.join(names)} among the operands, which are {', '.join(have)}"
     result = r.apply(v, context)
     if isinstance(result, str):

@@ -13,6 +13,7 @@ from symc.ir.function import Function
 from symc.ir.location import Loc
 from symc.ir.op import PackedConcat
 from symc.ir.ops.kernel import results_of
+from symc.ir.ops.leaf import UNCOMPUTED
 from symc.ir.record import dataclass, field
 from symc.ir.text import print_function
 from symc.ir.types import TupleType
@@ -214,7 +215,7 @@ def steps_alone(s: Sample) -> list[tuple[Value, Sample]]:
     f, arrays = s.function, every_array(s.function, s.arrays)
     out = []
     for v in f.values():
-        if v.op.name in ("param", "constant", "get", "reshape") or not v.operands:
+        if v.op in UNCOMPUTED or v.op.name == "reshape" or not v.operands:
             continue
         leaves = {o: fresh_input(o.type) for o in dict.fromkeys(v.operands)
                   if not isinstance(o.type, TupleType) and o.op.name != "constant"}

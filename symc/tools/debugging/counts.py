@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from symc.ir.function import Function
+from symc.ir.ops.leaf import UNCOMPUTED
 from symc.ir.record import dataclass, field
 from symc.ir.text import splat_of
 from symc.ir.traverse import every_value
@@ -42,7 +43,7 @@ class Counts:
 def counts_of(given: Any, f: Function) -> Counts:
     """The counts of a function; ``given`` is what a user gave, which may have a plan."""
     values = Counter(v.op.name for v in every_value(f.body)
-                     if v.op.name not in ("param", "get", "constant") and splat_of(v) is None)
+                     if v.op not in UNCOMPUTED and splat_of(v) is None)
     out = Counts(values)
     c = getattr(given, "_compilation", None)
     if c is not None and c.plan is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from symc.ir import location
 from symc.ir.dim import evaluate, names, solve
 from symc.ir.function import Function, Hints, Input, bound_names
+from symc.ir.ops.leaf import GIVEN, UNCOMPUTED
 from symc.ir.record import dataclass, field, replace
 from symc.ir.traverse import Substitution, every_value, postorder
 from symc.ir.traverse import replace as replace_values
@@ -67,7 +68,7 @@ class Sample:
 
 def computed(region: Region) -> int:
     """The number of values that a body computes, those in loops and branches included; numbers and leaves are free."""
-    return sum(v.op.name not in ("param", "constant", "get", "input") and not _is_splat(v) for v in every_value(region))
+    return sum(v.op not in UNCOMPUTED and not _is_splat(v) for v in every_value(region))
 
 
 def _is_splat(v: Value) -> bool:
@@ -131,7 +132,7 @@ def tensors_below(v: Value) -> list[Value]:
 
 def tensors(f: Function) -> list[Value]:
     """The values of the body that are arrays and are computed, operands first."""
-    return [v for v in f.values() if not isinstance(v.type, TupleType) and v.op.name not in ("param", "constant")
+    return [v for v in f.values() if not isinstance(v.type, TupleType) and v.op not in GIVEN
             and not _is_splat(v)]
 
 
@@ -159,7 +160,7 @@ def _down(s: Sample, fails: Fails) -> Sample:
     seen: set[bytes] = set()
     while True:
         for o in tensors_below(s.function.body.results[0]):
-            if o.op.name in ("param", "constant") or _is_splat(o) or o.fingerprint in seen:
+            if o.op in GIVEN or _is_splat(o) or o.fingerprint in seen:
                 continue
             seen.add(o.fingerprint)
             below = s.with_results([o])

@@ -16,6 +16,7 @@ import numpy as np
 
 from symc.errors import SymcError
 from symc.ir.op import splat
+from symc.ir.ops.leaf import GIVEN
 from symc.ir.record import replace
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType
@@ -110,7 +111,7 @@ def _earlier(s: Sample) -> Iterator[Sample]:
         return
     near = tensors_below(s.function.body.results[0])
     for v in dict.fromkeys([*near, *tensors(s.function)[:40]]):
-        if v.op.name not in ("param", "constant"):
+        if v.op not in GIVEN:
             yield from _possible(s.with_results, [v])
 
 
