@@ -46,7 +46,7 @@ def replace(
 
 def resolve(roots: Sequence[Value], mapping: Mapping[Value, Value], on_new: Callable[[Value, Value], None],
             ) -> dict[Value, Value] | None:
-    """What values become where some are replaced, in what replaces them too; None if one would be made of itself."""
+    """Resolves replacements of values, in what replaces them too: what each becomes; None if one is made of itself."""
     done: dict[Value, Value] = {}
     begun: set[Value] = set()
     stack = list(roots)[::-1]

@@ -99,7 +99,7 @@ def test_a_good_pass_passes(own_rules, check_pass):
         return f.with_results(new, hints) if found else f
 
     check_pass("no_double_negation", programs=15)
-    check_pass("canonicalize", programs=15)
+    check_pass("canonicalize", programs=15, seed=30)
 
 
 def zeros(f):

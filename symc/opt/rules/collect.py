@@ -172,7 +172,7 @@ def collect_factors(v: Value, context) -> Value | None:
 def difference_of_shifted(v: Value) -> Value | None:
     """Large x and y cancel before a number is rounded to their digits, whoever else reads the sums."""
     x, y = v.operands
-    if not (x.op.name == y.op is add):
+    if not (x.op is y.op is add):
         return None
     c, d = splat_of(x.operands[1]), splat_of(y.operands[1])
     if c is None or d is None or not _ordinary(c - d):

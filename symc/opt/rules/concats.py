@@ -150,7 +150,7 @@ def concat_of_repeated(v: Value) -> Value | None:
     axis = v.attrs["axis"]
 
     def alike(x: Value, y: Value) -> bool:
-        same = x.op.name == y.op is broadcast and x.operands[0] is y.operands[0]
+        same = x.op is y.op is broadcast and x.operands[0] is y.operands[0]
         return same and x.attrs["axes"] == y.attrs["axes"] and axis not in x.attrs["axes"]
 
     def more(run: Sequence[Value]) -> Value:

@@ -262,7 +262,7 @@ def difference_of_reciprocals(v: Value) -> Value | None:
     terms = flatten(v, "sum")
     for i, (s, a) in enumerate(terms):
         for j, (t, b) in enumerate(terms):
-            if s > 0 > t and a.op.name == b.op is div and a.operands[0] is b.operands[0]:
+            if s > 0 > t and a.op is b.op is div and a.operands[0] is b.operands[0]:
                 n = splat_of(a.operands[0])
                 roots = a.operands[1].op is b.operands[1].op is sqrt
                 (c, x), (d, y) = (_number_apart(z.operands[1].operands[0] if roots else z.operands[1]) for z in (a, b))

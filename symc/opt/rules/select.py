@@ -132,7 +132,7 @@ def merge_choices(v: Value, context) -> Value | None:
         return None
     x, y = v.operands
     if not (
-        x.op.name == y.op is where
+        x.op is y.op is where
         and x.operands[0] is y.operands[0]
         and context.single_use(x)
         and context.single_use(y)
