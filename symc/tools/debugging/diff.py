@@ -110,7 +110,7 @@ def diff(a: Any, n: Any = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 
 def _of_functions(f: Any, g: Any) -> Diff:
-    """Of compiled functions the final IR is compared, and what their plans run."""
+    """Difference between the final IR of functions, and between what their plans run."""
     try:
         left, right = _function(f), _function(g)
         out = compare(left, right)
