@@ -206,6 +206,26 @@ def test_many_short_rows_of_a_first_call_have_a_variant():
         assert [i.type.shape[1] for i in variant.inputs] == [3, 3]
 
 
+@pytest.mark.parametrize("step, shapes, few", [
+    (lambda w, v: w @ v, [(6, 6), (6,)], True),
+    (lambda a, c: c + 0.1 * (sc.roll(c, 1) - a), [(12,), (12,)], True),
+    (lambda a, c: 0.5 * (sc.roll(c, 1, 0) + a), [(5, 5), (5, 5)], True),
+    (lambda a, c: sc.tanh(a + c), [(40,), (40,)], False),
+])
+def test_a_loop_on_few_numbers_of_a_first_call_is_one_kernel(step, shapes, few):
+    """What a step hands on is few numbers: their sizes are constants in a variant, whose loop is one kernel."""
+    f = sc.jit(lambda a, c: sc.fori_loop(0, 7, lambda i, c: step(a, c), c))
+    rng = np.random.default_rng(0)
+    for more in (0, 1, 0):
+        a, c = (rng.uniform(0, 0.3, [n + more for n in shape]) for shape in shapes)
+        x, y = sc.input("a", shape=a.shape), sc.input("c", shape=c.shape)
+        known = sc.compile(sc.fori_loop(0, 7, lambda i, c: step(x, c), y), [x, y], mode="reference")
+        np.testing.assert_allclose(f(a, c), known(a, c), rtol=1e-12)
+    (only,) = f.variants.values()
+    variants = getattr(only, "variants", {})
+    assert [len(v.kernels) for v in variants.values()] == ([1] if few else [])
+
+
 @pytest.mark.parametrize("options", [{"mode": "reference"}, {"backend": "numpy"}, {"specialize": {"n": [4]}}])
 def test_options_and_few_rows_have_no_variant_of_their_own(options):
     x = sc.Variable("x", dtype="float64", shape=("n", None))
