@@ -15,7 +15,7 @@ from symc.codegen.cpu.blocks import INSIDE, close_block, limits_in_block, open_b
 from symc.codegen.cpu.chunks import ARGUMENTS, PARTIAL_SUM, Chunks
 from symc.codegen.cpu.columns import emit_columns, is_columns
 from symc.codegen.cpu.folds import Accumulator, fold_parts, is_long
-from symc.codegen.cpu.search import emit_bisect
+from symc.codegen.cpu.search import ABREAST, emit_bisect, searches
 from symc.codegen.cpu.stores import PUTS
 from symc.codegen.cpu.text import failing, loaded, number, scalar, stored
 from symc.codegen.cpu.tiles import open_tiles, turned
@@ -209,7 +209,41 @@ class Renderer(Writer):
         if ranges is not None:
             self.emit_parts(loop.members[0], ranges, env, targets.get(loop.members[0], []), depth)
             return
+        if len(loop.members) == 1 and loop.members[0].op.name == "generate" and searches(loop.members[0]):
+            self.emit_searches(loop.members[0], env, targets.get(loop.members[0], []), depth)
+            return
         self.emit_members(loop, env, targets, depth)
+
+    def emit_searches(self, v: Value, env: dict[Value, str], targets: list[tuple[int, Target]], depth: int) -> None:
+        """Write a generate whose elements are searched for several at a time, and what is left one by one."""
+        shape, region = v.attrs["shape"], v.regions[0]
+        outer: list[str] = []
+        for k in range(len(shape) - 1):
+            outer.append(self.fresh("i"))
+            self.line(depth, f"for {outer[-1]} in range({self.extent(shape, k, depth)}):")
+            depth += 1
+        start, _, stop = self.extent(shape, len(shape) - 1, depth).rpartition(", ")
+        start, rest, first = start or "0", self.fresh("m"), self.fresh("i")
+        self.line(depth, f"{rest} = {start} + (({stop} - {start}) & -{ABREAST})")
+        for limits_, count in ((f"{start}, {rest}, {ABREAST}", ABREAST), (f"{rest}, {stop}", 1)):
+            self.line(depth, f"for {first} in range({limits_}):")
+            index = [first, *[self.fresh("i") for _ in range(1, count)]]
+            for k in range(1, count):
+                self.line(depth + 1, f"{index[k]} = {first} + {k}")
+            envs = [self.enter(v, (*outer, i), env) for i in index]
+            for x in postorder(region.results):
+                if x.op is bisect:
+                    emit_bisect(self, x, envs, depth + 1)
+                elif x.op.name != "constant" and x.op not in PUTS:
+                    for scope in envs:
+                        if x not in scope:
+                            self.emit_scalar(x, scope, depth + 1)
+            for i, scope in zip(index, envs, strict=True):
+                own: list[Target | None] = [None] * len(region.results)
+                for k, (number_, before, around) in targets:
+                    own[k] = (number_, (*before, *outer, i), (*around, *shape))
+                self.emit_results(region, scope, own, depth + 1)
+            first = self.fresh("i")
 
     def emit_members(self, loop: _Loop, env: dict[Value, str], targets: dict[Value, list], depth: int) -> None:
         """Write folds and generates over one extent."""
@@ -361,7 +395,7 @@ class Renderer(Writer):
             self.line(depth, f"bad = bad | {' | '.join(failing(v, x, self.size))}")
             return
         if v.op is bisect:
-            env[v] = emit_bisect(self, v, env, depth)
+            emit_bisect(self, v, [env], depth)
             return
         if v.op.name == "load":
             array, index = v.operands[0], [self.expression(i, env) for i in v.operands[1:]]
