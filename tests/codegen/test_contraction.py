@@ -70,4 +70,5 @@ def test_products_that_are_added_alone_keep_their_fused_operation():
     for k in range(5):
         p = p * x + (0.3 * k + 1)
     assert rounded(p, x) == rounded(x * y + y, x, y) == rounded(sc.sum(x * y), x, y) == rounded(x * y * y, x, y) == 0
+    assert rounded(x * y - (x + y), x, y) == rounded(x + y - x * y, x, y) == 0
     assert rounded([x * y + y, x * y], x, y) == rounded(x * y - y, x, y) == rounded(y - x * y, x, y) == 1

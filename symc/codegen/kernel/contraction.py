@@ -4,7 +4,8 @@ added to.
 A product that is added and not rounded before (fast math's `contract`) is a little nearer to the truth, and costs less.
 But it is another number than the same product beside it, and than an equal one: `x*x - max(x*x)` would not be 0 at the
 maximum, and the root of `mean(x*x) - mean(x)**2` would be nan for equal numbers. So products are rounded (`times`)
-where a difference is made of them, and where they are read elsewhere too.
+where a difference is made of them, and where they are read elsewhere too; not beside a sum (`2*x*b1 - (c + b2)`, the
+step of a recurrence), which has a rounding of its own.
 """
 
 from __future__ import annotations
@@ -47,11 +48,15 @@ def _rounded(region: Region) -> set[Value]:
     for r in region.results:
         for p in behind[r]:
             readers[p].append(None)
-    return {p for p, found in readers.items() if _must_be_rounded([None if v is None else v.op for v in found])}
+    return {p for p, found in readers.items() if _must_be_rounded(found)}
 
 
-def _must_be_rounded(readers: list) -> bool:
-    return sub in readers or neg in readers or len(readers) > 1 and add in readers
+def _must_be_rounded(readers: list[Value | None]) -> bool:
+    """A product that is read once, beside a sum, is no equal of it in NumPy either."""
+    ops = [None if v is None else v.op for v in readers]
+    if len(readers) == 1 and readers[0] is not None and readers[0].op is sub:
+        return not any(o.op in (add, sub) for o in readers[0].operands)
+    return sub in ops or neg in ops or len(ops) > 1 and add in ops
 
 
 def _moves(v: Value) -> bool:
