@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from symc.codegen.cpu.chunks import ARGUMENTS
@@ -17,6 +18,7 @@ from symc.codegen.language.helpers import Helper
 from symc.codegen.language.syntax import Unsupported, every
 from symc.codegen.language.typed import Pointer, Scalar, Value
 from symc.runtime.compilers import llvm_streams
+from symc.runtime.compilers.chains import beside
 from symc.runtime.compilers.llvm import few_registers, nontemporal, wide_vectors
 from symc.runtime.compilers.llvm_expressions import Blocks, llvm_type
 from symc.runtime.compilers.llvm_primitives import PRIMITIVES
@@ -178,9 +180,9 @@ class Module:
         self.loops.append("!1" if of_loops else "!0")
         return self._note()
 
-    def interleaved_loop(self) -> str:
+    def interleaved_loop(self, vectors: int) -> str:
         """Metadata of a branch back in a loop that takes several vectors in a step."""
-        self.loops.append("!0, !3")
+        self.loops.append("!0, !3" if vectors == BESIDE else f'!0, !{{!"llvm.loop.interleave.count", i32 {vectors}}}')
         return self._note()
 
     def text(self) -> str:
@@ -257,18 +259,22 @@ class _Function(Blocks):
 
     def range_loop(self, s: ast.For, start: Scalar, stop: Scalar, step: int) -> None:
         count = None if start.number is None or stop.number is None else stop.number - start.number
-        beside = self.module.beside and any(map(_is_helper, every(*s.body)))
+        calls = self.module.beside and any(map(_is_helper, every(*s.body)))
+        vectors = BESIDE if calls else 1 if self.loops else beside(s.body, BESIDE)
         if step != 1 or not self.module.step or not _is_leaf(s):
             self.count_loop(s, start, stop, step)
         elif count is not None:
-            whole = beside and not count % self.module.step
-            self.count_loop(s, start, stop, 1, self.module.interleaved_loop if whole else None)
-        elif self.calls if self.loops else beside:
-            self.split_loop(s, start, stop, beside)
+            whole = calls and not count % self.module.step
+            self.count_loop(s, start, stop, 1, self._note_beside(BESIDE) if whole else None)
+        elif self.calls if self.loops else vectors > 1:
+            self.split_loop(s, start, stop, vectors)
         else:
             self.count_loop(s, start, stop, 1)
 
-    def split_loop(self, s: ast.For, start: Scalar, stop: Scalar, beside: bool) -> None:
+    def _note_beside(self, vectors: int) -> Callable[[], str] | None:
+        return partial(self.module.interleaved_loop, vectors) if vectors > 1 else None
+
+    def split_loop(self, s: ast.For, start: Scalar, stop: Scalar, vectors: int) -> None:
         """A loop in two, for whole steps of several vectors and for the rest. LLVM does the rest of a loop one by one,
         which for a short row is most of it: softmax of rows of 10 takes three fifths of the time so, of 183 three
         quarters. A part of a row may be less than empty."""
@@ -277,7 +283,7 @@ class _Function(Blocks):
         whole = self.emit(f"and i64 {length}, {-self.module.step}")
         middle = Scalar("i64", self.emit(f"add i64 {start.ref}, {whole}"))
         row = bool(self.loops)
-        self.count_loop(s, start, middle, 1, self.module.interleaved_loop if beside else None)
+        self.count_loop(s, start, middle, 1, self._note_beside(vectors))
         self.count_loop(s, middle, stop, 1, self.module.short_loop if row else None)
 
     def _counted(self, start: Scalar, step: int) -> Interval | None:
