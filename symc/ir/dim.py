@@ -158,12 +158,41 @@ def _polynomial(terms: Iterable[tuple[Monomial, int]]) -> Size:
     total: dict[Monomial, int] = {}
     for m, c in terms:
         total[m] = total.get(m, 0) + c
+    if any(type(atom) is Call and atom.fn == "max" for m in total for atom, _ in m):
+        shorter = _without_max({m: c for m, c in total.items() if c})
+        if shorter is not None:
+            return shorter
     kept = [(m, c) for m, c in total.items() if c]
     if not kept:
         return 0
     if len(kept) == 1 and not kept[0][0]:
         return kept[0][1]
     return Dim(tuple(sorted(kept, key=_order)))
+
+
+def _without_max(total: Mapping[Monomial, int]) -> Size | None:
+    """The same sum where ``max(0, n - k) + min(k, n)`` is n, as of what is left of an axis and what was taken off it, or
+    ``n - max(0, n - k)`` is ``min(k, n)``. None if it has no such terms."""
+    for m, c in total.items():
+        for atom, power in m:
+            if power != 1 or not isinstance(atom, Call) or atom.fn != "max" or 0 not in atom.args:
+                continue
+            over = atom.args[1 if atom.args[0] == 0 else 0]
+            beside = {k: d for k, d in total.items() if k != m}
+            around = tuple(x for x in m if x[0] != atom)
+            if not around and c == -1:
+                short = (before := _polynomial(beside.items())) - over
+                if isinstance(short, int) and short >= 0 and known_nonnegative(before):
+                    return minimum(short, before)
+            for k, d in beside.items() if c > 0 else ():
+                for other, times in k:
+                    if (d == c and times == 1 and isinstance(other, Call) and other.fn == "min"
+                            and tuple(x for x in k if x[0] != other) == around):
+                        whole = next((b for a, b in (other.args, other.args[::-1]) if b - a == over), None)
+                        if whole is not None:
+                            rest = _polynomial([x for x in beside.items() if x[0] != k])
+                            return rest + _product(_polynomial([(around, c)]), whole)
+    return None
 
 
 class Measured(str):

@@ -1,0 +1,49 @@
+"""Sums of sizes with calls: what was taken off an axis and what is left of it are the axis."""
+
+import random
+
+import numpy as np
+import pytest
+
+import symc as sc
+from symc.ir.dim import evaluate, maximum, minimum, size_name
+
+N, M = size_name("n"), size_name("m")
+PLACES = [{"n": a, "m": b} for a in range(5) for b in range(5)]
+
+
+@pytest.mark.parametrize("size, want", [
+    (maximum(0, N - 1) + minimum(1, N), N), (maximum(0, N - M) + minimum(N, M), N),
+    (2 * maximum(0, N - 3) + 2 * minimum(3, N) + M, 2 * N + M), (M * maximum(0, N - 1) + M * minimum(1, N), M * N),
+    (N - maximum(0, N - 2), minimum(2, N)), (maximum(N - maximum(0, N - 1), 0) + maximum(0, N - 1), N),
+])
+def test_what_is_left_and_what_was_taken(size, want):
+    assert size == want
+
+
+def test_formulas_have_their_numbers():
+    rng = random.Random(0)
+    ops = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "min": minimum, "max": maximum}
+    for _ in range(300):
+        made = [(N, [p["n"] for p in PLACES]), (M, [p["m"] for p in PLACES]), *[(k, [k] * 25) for k in range(3)]]
+        for _ in range(rng.randint(2, 7)):
+            name, (a, x), (b, y) = rng.choice(list(ops)), rng.choice(made), rng.choice(made)
+            numbers = {"min": min, "max": max}.get(name, ops[name])
+            made.append((ops[name](a, b), [numbers(i, j) for i, j in zip(x, y)]))
+        size, want = made[-1]
+        assert [evaluate(size, p) for p in PLACES] == want
+
+
+@pytest.mark.parametrize("shifted", [
+    lambda v: sc.concatenate([v[1:], v[-1:]]), lambda v: sc.concatenate([v[:1], v[:-1]]),
+    lambda v: sc.concatenate([v[-3:], v[:-3]]), lambda v: sc.concatenate([v[2:], v[:2]]),
+])
+def test_shifts_share_the_kernel_of_what_they_meet(shifted):
+    """An axis of unknown size that is put together again has its own size: no guard, and one kernel."""
+    v, w = sc.input("v", shape=("n",)), sc.input("w", shape=("n",))
+    e = sc.maximum(0.3 * shifted(v) + 0.7 * v, sc.exp(w))
+    f = sc.compile(e, [v, w])
+    assert e.shape == v.shape and len(f.kernels) == 1
+    for n in (0, 1, 2, 3, 9):
+        x, y = np.random.default_rng(n).normal(size=(2, n))
+        np.testing.assert_allclose(f(x, y), sc.compile(e, [v, w], mode="reference")(x, y), rtol=1e-12)
