@@ -259,13 +259,13 @@ class _Function(Blocks):
 
     def range_loop(self, s: ast.For, start: Scalar, stop: Scalar, step: int) -> None:
         count = None if start.number is None or stop.number is None else stop.number - start.number
-        calls = self.module.beside and any(map(_is_helper, every(*s.body)))
-        vectors = BESIDE if calls else 1 if self.loops else beside(s.body, BESIDE)
+        called = [n.func.id for n in every(*s.body) if _is_helper(n)] if self.module.beside else []
+        vectors = beside(s.body, BESIDE, called) if called or not self.loops else 1
         if step != 1 or not self.module.step or not _is_leaf(s):
             self.count_loop(s, start, stop, step)
         elif count is not None:
-            whole = calls and not count % self.module.step
-            self.count_loop(s, start, stop, 1, self._note_beside(BESIDE) if whole else None)
+            whole = called and not count % self.module.step
+            self.count_loop(s, start, stop, 1, self._note_beside(vectors) if whole else None)
         elif self.calls if self.loops else vectors > 1:
             self.split_loop(s, start, stop, vectors)
         else:
