@@ -79,6 +79,13 @@ def nontemporal() -> bool:
     return llvm().get_host_cpu_features().get("avx2", False)
 
 
+@functools.cache
+def fuses() -> bool:
+    """True if a product and a sum are one instruction, which rounds once."""
+    features = llvm().get_host_cpu_features()
+    return features.get("fma", False) or "sse2" not in features
+
+
 #: What LLVM does unless it is told not to: a loop is written twice, for a stride of one that it hopes for, and without
 #: vectors for others; instructions are put in another order.
 VERSIONING, SCHEDULING = "enable-mem-access-versioning", "enable-misched"

@@ -19,11 +19,12 @@ from symc.codegen.language.syntax import Unsupported, every
 from symc.codegen.language.typed import Pointer, Scalar, Value
 from symc.runtime.compilers import llvm_streams
 from symc.runtime.compilers.chains import beside
-from symc.runtime.compilers.llvm import few_registers, nontemporal, wide_vectors
+from symc.runtime.compilers.llvm import few_registers, fuses, nontemporal, wide_vectors
 from symc.runtime.compilers.llvm_expressions import Blocks, llvm_type
 from symc.runtime.compilers.llvm_primitives import PRIMITIVES
 from symc.runtime.compilers.llvm_rarely import MARK, Rarely
 from symc.runtime.compilers.llvm_scalars import LLVM, NEAR, Interval
+from symc.runtime.compilers.quotients import pays
 from symc.runtime.cpu.native.instructions import FAILED, Word
 from symc.runtime.library import MODULE_OF, meaning
 
@@ -308,7 +309,9 @@ class _Function(Blocks):
         self.place(inside)
         self.names[s.target.id] = self.bounded(Scalar("i64", i), self._counted(start, step))
         noted, first = len(self.module.loops), len(self.lines) + self.copied
+        self.multiplies = _is_leaf(s) and fuses() and pays(s.body)
         self.inside(s.body, again, after)
+        self.multiplies = False
         of_loops = len(self.module.loops) > noted
         self.place(again)
         self.do(f"{following} = add nsw i64 {i}, {step}")

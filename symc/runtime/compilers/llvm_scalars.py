@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from symc.codegen.language.helpers import Helper
 from symc.codegen.language.statements import Statements
-from symc.codegen.language.typed import FLOATS, PARTS, Pointer, Scalar, Value, width
+from symc.codegen.language.typed import FLOATS, PARTS, Pointer, Scalar, Value, common, width
+from symc.runtime.compilers.quotients import is_whole, reciprocal
 
 LLVM = {"bool": "i1", "f32": "float", "f64": "double", "c64": "{ float, float }", "c128": "{ double, double }"} | {
     f"{sign}{width}": f"i{width}" for sign in "iu" for width in (8, 16, 32, 64)}
@@ -87,7 +88,10 @@ class Declarations(Protocol):
 
 
 class Instructions(Statements):
-    """Writes instructions of one function, one after another; a scalar is the name of its instruction's result."""
+    """Writes instructions of one function, one after another; a scalar is the name of its instruction's result.
+    ``multiplies``: quotients by whole numbers are made of products."""
+
+    multiplies = False
 
     def __init__(self, module: Declarations, meaning: Callable[[str], Any], operands: Mapping[str, Value]):
         super().__init__(meaning, operands)
@@ -116,10 +120,23 @@ class Instructions(Statements):
         """Products of short numbers are of their lower words, which one instruction of vectors multiplies."""
         a, b = self.interval(x), self.interval(y)
         if a is None or b is None:
+            t = common(x, y)
+            if sign == "/" and self.multiplies and x.number is None and is_whole(y.number, t):
+                return Scalar(t, self.quotient(t, self.cast(x, t).ref, y.number))
             return super().binary(sign, x, y, wraps)
         if sign == "*" and within(a, WORD) and within(b, WORD):
             x, y = self.short(x), self.short(y)
         return self.bounded(super().binary(sign, x, y, wraps), combined(sign, a, b))
+
+    def quotient(self, t: str, x: str, number: Any) -> str:
+        """A float divided by a whole number, by products (``quotients``)."""
+        kind, less, r = LLVM[t], self.spelled(t, -float(number)), self.spelled(t, reciprocal(t, float(number)))
+        q = self.emit(f"fmul {kind} {x}, {r}")
+        intrinsic = f"llvm.fma.{t}"
+        self.module.declare(intrinsic, kind, [kind] * 3)
+        e = self.emit(f"call {kind} @{intrinsic}({kind} {less}, {kind} {q}, {kind} {x})")
+        better = self.emit(f"call {kind} @{intrinsic}({kind} {e}, {kind} {r}, {kind} {q})")
+        return self.emit(f"select i1 {self.emit(f'fcmp one {kind} {e}, 0.0')}, {kind} {better}, {kind} {q}")
 
     def short(self, x: Scalar) -> Scalar:
         """A number that is known to be one of 32 bits, so that LLVM knows it."""
