@@ -56,6 +56,6 @@ def _loops(f: Function) -> Iterator[list[tuple]]:
 def _few(shapes: Sequence[tuple], sizes: Mapping[str, int]) -> set[str]:
     """The names of the sizes of what a loop hands on, if it is few numbers."""
     known = [[n if isinstance(n, int) else substitute(n, sizes) for n in shape] for shape in shapes]
-    if not all(isinstance(n, int) for shape in known for n in shape) or any(math.prod(s) > FEW for s in known):
+    if any(not isinstance(n := math.prod(shape), int) or n > FEW for shape in known):
         return set()
     return {name for shape in shapes for n in shape if isinstance(n, Dim) for name in names(n)}

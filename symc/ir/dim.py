@@ -171,8 +171,8 @@ def _polynomial(terms: Iterable[tuple[Monomial, int]]) -> Size:
 
 
 def _without_max(total: Mapping[Monomial, int]) -> Size | None:
-    """The same sum where ``max(0, n - k) + min(k, n)`` is n, as of what is left of an axis and what was taken off it, or
-    ``n - max(0, n - k)`` is ``min(k, n)``. None if it has no such terms."""
+    """The same sum where ``max(0, n - k) + min(k, n)`` is n, as of what is left of an axis and what was taken off it,
+    or ``n - max(0, n - k)`` is ``min(k, n)``. None if it has no such terms."""
     for m, c in total.items():
         for atom, power in m:
             if power != 1 or not isinstance(atom, Call) or atom.fn != "max" or 0 not in atom.args:

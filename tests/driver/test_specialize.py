@@ -219,7 +219,7 @@ def test_a_loop_on_few_numbers_of_a_first_call_is_one_kernel(step, shapes, few):
     for more in (0, 1, 0):
         a, c = (rng.uniform(0, 0.3, [n + more for n in shape]) for shape in shapes)
         x, y = sc.input("a", shape=a.shape), sc.input("c", shape=c.shape)
-        known = sc.compile(sc.fori_loop(0, 7, lambda i, c: step(x, c), y), [x, y], mode="reference")
+        known = sc.compile(sc.fori_loop(0, 7, lambda i, c, x=x: step(x, c), y), [x, y], mode="reference")
         np.testing.assert_allclose(f(a, c), known(a, c), rtol=1e-12)
     (only,) = f.variants.values()
     variants = getattr(only, "variants", {})

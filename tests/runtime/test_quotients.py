@@ -1,5 +1,5 @@
-"""Quotients by whole numbers are made of products where that is sooner done, and are those of divisions, bit for bit, if
-they are no denormal numbers."""
+"""Quotients by whole numbers are made of products where that is sooner done, and are those of divisions, bit for
+bit, if they are no denormal numbers."""
 
 import ast
 

@@ -12,12 +12,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 
 from symc.codegen.cpu.blocks import INSIDE, close_block, limits_in_block, open_block
+from symc.codegen.cpu.checks import clamped, emit_check
 from symc.codegen.cpu.chunks import ARGUMENTS, PARTIAL_SUM, Chunks
 from symc.codegen.cpu.columns import emit_columns, is_columns
 from symc.codegen.cpu.folds import Accumulator, fold_parts, is_long
-from symc.codegen.cpu.search import ABREAST, emit_bisect, searches
+from symc.codegen.cpu.search import emit_bisect, emit_searches, searches
 from symc.codegen.cpu.stores import PUTS
-from symc.codegen.cpu.text import failing, loaded, number, scalar, stored
+from symc.codegen.cpu.text import loaded, number, scalar, stored
 from symc.codegen.cpu.tiles import open_tiles, turned
 from symc.codegen.cpu.writer import Row, Target, Writer
 from symc.codegen.kernel.index_splitting import Range, cut, limits, part
@@ -210,40 +211,9 @@ class Renderer(Writer):
             self.emit_parts(loop.members[0], ranges, env, targets.get(loop.members[0], []), depth)
             return
         if len(loop.members) == 1 and loop.members[0].op.name == "generate" and searches(loop.members[0]):
-            self.emit_searches(loop.members[0], env, targets.get(loop.members[0], []), depth)
+            emit_searches(self, loop.members[0], env, targets.get(loop.members[0], []), depth)
             return
         self.emit_members(loop, env, targets, depth)
-
-    def emit_searches(self, v: Value, env: dict[Value, str], targets: list[tuple[int, Target]], depth: int) -> None:
-        """Write a generate whose elements are searched for several at a time, and what is left one by one."""
-        shape, region = v.attrs["shape"], v.regions[0]
-        outer: list[str] = []
-        for k in range(len(shape) - 1):
-            outer.append(self.fresh("i"))
-            self.line(depth, f"for {outer[-1]} in range({self.extent(shape, k, depth)}):")
-            depth += 1
-        start, _, stop = self.extent(shape, len(shape) - 1, depth).rpartition(", ")
-        start, rest, first = start or "0", self.fresh("m"), self.fresh("i")
-        self.line(depth, f"{rest} = {start} + (({stop} - {start}) & -{ABREAST})")
-        for limits_, count in ((f"{start}, {rest}, {ABREAST}", ABREAST), (f"{rest}, {stop}", 1)):
-            self.line(depth, f"for {first} in range({limits_}):")
-            index = [first, *[self.fresh("i") for _ in range(1, count)]]
-            for k in range(1, count):
-                self.line(depth + 1, f"{index[k]} = {first} + {k}")
-            envs = [self.enter(v, (*outer, i), env) for i in index]
-            for x in postorder(region.results):
-                if x.op is bisect:
-                    emit_bisect(self, x, envs, depth + 1)
-                elif x.op.name != "constant" and x.op not in PUTS:
-                    for scope in envs:
-                        if x not in scope:
-                            self.emit_scalar(x, scope, depth + 1)
-            for i, scope in zip(index, envs, strict=True):
-                own: list[Target | None] = [None] * len(region.results)
-                for k, (number_, before, around) in targets:
-                    own[k] = (number_, (*before, *outer, i), (*around, *shape))
-                self.emit_results(region, scope, own, depth + 1)
-            first = self.fresh("i")
 
     def emit_members(self, loop: _Loop, env: dict[Value, str], targets: dict[Value, list], depth: int) -> None:
         """Write folds and generates over one extent."""
@@ -390,9 +360,11 @@ class Renderer(Writer):
             env[v] = self.size(v.attrs["value"])
             return
         if "checks" in v.op.traits:
-            x = env[v] = self.expression(v.operands[0], env)
-            self.fails = True
-            self.line(depth, f"bad = bad | {' | '.join(failing(v, x, self.size))}")
+            emit_check(self, v, env, depth)
+            return
+        if (checked := clamped(self, v)) is not None:
+            env[v] = env[checked]
+            self.within[v] = self.within[checked]
             return
         if v.op is bisect:
             emit_bisect(self, v, [env], depth)

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from symc.codegen.cpu.stores import PUTS
 from symc.codegen.cpu.text import loaded
-from symc.codegen.cpu.writer import Writer
+from symc.codegen.cpu.writer import Target, Writer
 from symc.ir.ops.kernel import bisect
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
@@ -28,6 +29,38 @@ def searches(loop: Value) -> bool:
     """True if the elements of a `generate` are searched for, and are scalars all the way: several are side by side."""
     inside = postorder(loop.regions[0].results)
     return any(v.op is bisect for v in inside) and not any(v.regions or v.op.name == "get" for v in inside)
+
+
+def emit_searches(out: Writer, v: Value, env: dict[Value, str], targets: list[tuple[int, Target]], depth: int) -> None:
+    """Write a generate whose elements are searched for several at a time, and what is left one by one."""
+    shape, region = v.attrs["shape"], v.regions[0]
+    outer: list[str] = []
+    for k in range(len(shape) - 1):
+        outer.append(out.fresh("i"))
+        out.line(depth, f"for {outer[-1]} in range({out.extent(shape, k, depth)}):")
+        depth += 1
+    start, _, stop = out.extent(shape, len(shape) - 1, depth).rpartition(", ")
+    start, rest, first = start or "0", out.fresh("m"), out.fresh("i")
+    out.line(depth, f"{rest} = {start} + (({stop} - {start}) & -{ABREAST})")
+    for limits_, count in ((f"{start}, {rest}, {ABREAST}", ABREAST), (f"{rest}, {stop}", 1)):
+        out.line(depth, f"for {first} in range({limits_}):")
+        index = [first, *[out.fresh("i") for _ in range(1, count)]]
+        for k in range(1, count):
+            out.line(depth + 1, f"{index[k]} = {first} + {k}")
+        envs = [out.enter(v, (*outer, i), env) for i in index]
+        for x in postorder(region.results):
+            if x.op is bisect:
+                emit_bisect(out, x, envs, depth + 1)
+            elif x.op.name != "constant" and x.op not in PUTS:
+                for scope in envs:
+                    if x not in scope:
+                        out.emit_scalar(x, scope, depth + 1)
+        for i, scope in zip(index, envs, strict=True):
+            own: list[Target | None] = [None] * len(region.results)
+            for k, (number_, before, around) in targets:
+                own[k] = (number_, (*before, *outer, i), (*around, *shape))
+            out.emit_results(region, scope, own, depth + 1)
+        first = out.fresh("i")
 
 
 def emit_bisect(out: Writer, v: Value, envs: Sequence[dict[Value, str]], depth: int) -> None:

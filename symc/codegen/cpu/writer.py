@@ -41,6 +41,7 @@ class Writer:
         self.running: dict[str, str] = {}  # variables that hold the running value of a result: name -> first value
         self.chunks = chunks(loops)
         self.partial: list[np.dtype] = []
+        self.within: dict[Value, Size] = {}  # indices that were checked, and of what size
         self.block = ""  # the name of the loop over blocks of sums, inside of it
         self.after: int | None = None  # from which line on all chunks must be done
 
@@ -88,4 +89,11 @@ class Writer:
         raise NotImplementedError
 
     def emit_scalar(self, v: Value, env: dict[Value, str], depth: int) -> None:
+        raise NotImplementedError
+
+    def emit_results(self, region: Region, env: dict[Value, str], targets: list[Target | None],
+                     depth: int) -> list[str]:
+        raise NotImplementedError
+
+    def extent(self, shape: tuple[Size, ...], k: int, depth: int) -> str:
         raise NotImplementedError

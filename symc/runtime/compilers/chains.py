@@ -1,8 +1,8 @@
 """Bodies of loops that are one long chain: most operations wait for the one before.
 
 A processor looks a few hundred instructions ahead. Where a chain is as long, the next element's is not begun while this
-one waits, unless several stand side by side: 12 steps of Newton's method on 1e5 numbers take 0.61 ms so, 1.19 one vector
-after the other (AVX2, f64). LLVM does that for small loops alone.
+one waits, unless several stand side by side: 12 steps of Newton's method on 1e5 numbers take 0.61 ms so, 1.19 one
+vector after the other (AVX2, f64). LLVM does that for small loops alone.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def _kept(body: Sequence[ast.stmt], last: dict[str, int]) -> int:
 
 @functools.cache
 def has_polynomials(name: str) -> bool:
-    """True for a function of the library whose constants are many. Side by side, vectors read them once; those of a short
-    one (`hypot`, `rint`) only need more registers."""
+    """True for a function of the library whose constants are many. Side by side, vectors read them once; those of a
+    short one (`hypot`, `rint`) only need more registers."""
     return _constants(meaning(name)) > FEW
 
 

@@ -260,7 +260,7 @@ class _Function(Blocks):
 
     def range_loop(self, s: ast.For, start: Scalar, stop: Scalar, step: int) -> None:
         count = None if start.number is None or stop.number is None else stop.number - start.number
-        called = [n.func.id for n in every(*s.body) if _is_helper(n)] if self.module.beside else []
+        called = _helpers(s.body) if self.module.beside else []
         vectors = beside(s.body, BESIDE, called) if called or not self.loops else 1
         if step != 1 or not self.module.step or not _is_leaf(s):
             self.count_loop(s, start, stop, step)
@@ -342,6 +342,11 @@ def _is_helper(node: ast.AST) -> bool:
     """True if it calls a function of the library."""
     name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
     return name in MODULE_OF and name not in PRIMITIVES
+
+
+def _helpers(body: Sequence[ast.stmt]) -> list[str]:
+    """The names of the functions of the library that are called."""
+    return [n.func.id for n in every(*body) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and _is_helper(n)]
 
 
 def _is_extreme(n: ast.AST) -> bool:

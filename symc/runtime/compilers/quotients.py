@@ -1,10 +1,10 @@
 """Quotients by whole numbers as products, rounded as quotients are, where a loop waits for divisions.
 
-q = x * r, with r = 1/d rounded, is off by less than two units, and fma says by how much: e = x - d * q is exact, as d is
-whole. So q + e * r, rounded once, is the quotient, unless that is nearer to the middle of two numbers than 2**-50 units
-(f32: 2**-22); it is as near as 1 / (2 * d) at the least, as d times a middle is no number of x's precision. Where e is 0
-or no number (of zeros, infinities and nans), q is right as it is. Denormal quotients may lie in the middle, and be one of
-their units off.
+q = x * r, with r = 1/d rounded, is off by less than two units, and fma says by how much: e = x - d * q is exact, as d
+is whole. So q + e * r, rounded once, is the quotient, unless that is nearer to the middle of two numbers than 2**-50
+units (f32: 2**-22); it is as near as 1 / (2 * d) at the least, as d times a middle is no number of x's precision. Where
+e is 0 or no number (of zeros, infinities and nans), q is right as it is. Denormal quotients may lie in the middle, and
+be one of their units off.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ def is_whole(number: float | None, t: str) -> bool:
 
 
 def pays(body: Sequence[ast.stmt]) -> bool:
-    """True if a loop is done sooner when what it divides by numbers it does not divide. A long chain is not: it waits as
-    long for the products."""
+    """True if a loop is done sooner when what it divides by numbers it does not divide. A long chain is not: it waits
+    as long for the products."""
     nodes = [n for s in body for n in ast.walk(s)]
     divided = [n for n in nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div)]
     known = sum(_number(n.right) is not None for n in divided)
     slow = len(divided) + sum(isinstance(n, ast.Attribute) and n.attr == "sqrt" for n in nodes)
     others = sum(isinstance(n, ast.BinOp | ast.Compare | ast.IfExp | ast.Call) for n in nodes) - slow
     before = max(DIVISION * slow, OTHER * others)
-    return known > 0 and beside(body, 2) == 1 and max(DIVISION * (slow - known), OTHER * (others + STEPS * known)) < before
+    after = max(DIVISION * (slow - known), OTHER * (others + STEPS * known))
+    return known > 0 and after < before and beside(body, 2) == 1
 
 
 def _number(e: ast.expr) -> Any:
