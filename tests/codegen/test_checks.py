@@ -6,7 +6,8 @@ import pytest
 import symc as sc
 
 PLACES = {
-    "look-up": lambda x, i: x[i], "rows": lambda x, i: sc.reshape(x, (-1, 1))[i], "update": lambda x, i: x.at[i].set(1.0),
+    "look-up": lambda x, i: x[i], "rows": lambda x, i: sc.reshape(x, (-1, 1))[i],
+    "update": lambda x, i: x.at[i].set(1.0),
     "sum": lambda x, i: x.at[i].add(1.0), "counts": lambda x, i: sc.zeros_like(x).at[i].add(x[i]),
 }  # fmt: skip
 

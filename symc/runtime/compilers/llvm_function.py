@@ -346,7 +346,8 @@ def _is_helper(node: ast.AST) -> bool:
 
 def _helpers(body: Sequence[ast.stmt]) -> list[str]:
     """The names of the functions of the library that are called."""
-    return [n.func.id for n in every(*body) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and _is_helper(n)]
+    names = [n.func.id for n in every(*body) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
+    return [name for name in names if name in MODULE_OF and name not in PRIMITIVES]
 
 
 def _is_extreme(n: ast.AST) -> bool:
