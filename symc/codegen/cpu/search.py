@@ -102,7 +102,7 @@ def emit_bisect(out: Writer, v: Value, envs: Sequence[dict[Value, str]], depth: 
         step(depth + 1, "1", "{}", tests)
 
     def nans(depth: int) -> None:
-        """Where nans are: after all, or from the first nan on, which is one place for all that look in one line."""
+        """Place of nans: after all, or the first nan, which is one place for all that look in one line."""
         out.line(depth, f"if {' or '.join(f'{key} != {key}' for key in keys)}:")
         own = list(places)
         for k, (key, found) in enumerate(zip(keys, own, strict=True)):
