@@ -11,6 +11,7 @@ import numpy as np
 
 from symc.ir.dim import Dim, names, substitute
 from symc.ir.function import Function
+from symc.ir.op import Update
 from symc.ir.ops.control import scan, while_
 
 #: Rows of so many elements at most are worth a variant, where an array has so many of them.
@@ -47,9 +48,10 @@ def short_rows(arrays: Sequence[np.ndarray], options: Mapping[str, Any]) -> Any:
 
 
 def _loops(f: Function) -> Iterator[list[tuple]]:
-    """For each loop the shapes of what a step hands on."""
+    """For each loop the shapes of what a step hands on; not of series that are written place by place."""
     for v in f.values():
-        if v.op in (scan, while_):
+        written = v.op in (scan, while_) and any(isinstance(o.op.lowering, Update) for o in v.regions[-1].values)
+        if v.op in (scan, while_) and not written and not names(v.attrs.get("length") or 0):
             yield [o.shape for o in v.operands[:v.attrs["carry"]]]
 
 
