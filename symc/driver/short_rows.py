@@ -51,7 +51,7 @@ def _loops(f: Function) -> Iterator[list[tuple]]:
     """For each loop the shapes of what a step hands on; not of series that are written place by place."""
     for v in f.values():
         written = v.op in (scan, while_) and any(isinstance(o.op.lowering, Update) for o in v.regions[-1].values)
-        if v.op in (scan, while_) and not written and not names(v.attrs.get("length") or 0):
+        if v.op in (scan, while_) and not written and not names(v.attrs.get("length", 0)):
             yield [o.shape for o in v.operands[:v.attrs["carry"]]]
 
 

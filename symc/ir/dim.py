@@ -171,8 +171,8 @@ def _polynomial(terms: Iterable[tuple[Monomial, int]]) -> Size:
 
 
 def _without_max(total: Mapping[Monomial, int]) -> Size | None:
-    """The same sum where ``max(0, n - k) + min(k, n)`` is n, as of what is left of an axis and what was taken off it,
-    or ``n - max(0, n - k)`` is ``min(k, n)``. None if it has no such terms."""
+    """The same sum where ``max(0, n - k) + min(k, n)`` is n, as of what is left of an axis and what was taken off it.
+    None if it has no such terms."""
     for m, c in total.items():
         for atom, power in m:
             if power != 1 or not isinstance(atom, Call) or atom.fn != "max" or 0 not in atom.args:
@@ -180,10 +180,6 @@ def _without_max(total: Mapping[Monomial, int]) -> Size | None:
             over = atom.args[1 if atom.args[0] == 0 else 0]
             beside = {k: d for k, d in total.items() if k != m}
             around = tuple(x for x in m if x[0] != atom)
-            if not around and c == -1:
-                short = (before := _polynomial(beside.items())) - over
-                if isinstance(short, int) and short >= 0 and known_nonnegative(before):
-                    return minimum(short, before)
             for k, d in beside.items() if c > 0 else ():
                 for other, times in k:
                     if (d == c and times == 1 and isinstance(other, Call) and other.fn == "min"
@@ -359,10 +355,21 @@ def minimum(a: Size, b: Size) -> Size:
     return _call("min", *sorted((a, b), key=str))
 
 
+def _is_rest(x: Size) -> bool:
+    """True for ``n - max(0, n - k)``, which is not negative."""
+    for m, c in terms_of(x):
+        if c == -1 and len(m) == 1 and m[0][1] == 1 and isinstance(call := m[0][0], Call) and call.fn == "max":
+            whole = x + Dim(((m, 1),))
+            short = whole - call.args[1 if call.args[0] == 0 else 0]
+            if 0 in call.args and isinstance(short, int) and short >= 0 and known_nonnegative(whole):
+                return True
+    return False
+
+
 def maximum(a: Size, b: Size) -> Size:
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
-    if known_nonnegative(a - b):
+    if known_nonnegative(a - b) or b == 0 and _is_rest(a):
         return a
     if known_nonnegative(b - a):
         return b
