@@ -19,6 +19,7 @@ from symc.ir.types import DTYPE_NAMES, concrete_shape
 from symc.runtime.cpu.commit import some_run, some_wait
 from symc.runtime.cuda.arrays import DeviceArray, borrowed, device_array, is_on_device, overlap
 from symc.runtime.cuda.devices import context
+from symc.runtime.cuda.lowering import VECTOR
 from symc.runtime.cuda.repeat import Repeat
 from symc.tensors.pytree import match
 from symc.tensors.state import Cell
@@ -103,13 +104,15 @@ class DeviceCallPath(CallPath):
             self.repeat = self._repeat = Repeat(self._where, self._updated)
 
     def _run(self, arrays: Sequence[Any], out: Any = None, cells: Sequence[Cell] = ()) -> list[Any]:
-        results = super()._run(arrays, out, cells)
-        replayed = self.program.replayed  # type: ignore[attr-defined]
-        if self._repeat is not None and replayed is not None and not (
-                self._calls_out or some_wait(self._cells) or some_run(self._cells)):
-            n = self._signature.count
-            self._repeat.begin(replayed, arrays[:n], arrays[n:], self._cells)
-        return results
+        if self._repeat is None:
+            return super()._run(arrays, out, cells)
+        with self._where.lock:  # another thread's call is not taken for this one
+            results = super()._run(arrays, out, cells)
+            replayed = self.program.replayed  # type: ignore[attr-defined]
+            if replayed is not None and not (self._calls_out or some_wait(self._cells) or some_run(self._cells)):
+                n = self._signature.count
+                self._repeat.begin(replayed, arrays[:n], arrays[n:], self._cells)
+            return results
 
     def _states(self) -> list[Any]:
         """The arrays of all states, which from now on are on this device."""
@@ -143,7 +146,8 @@ class DeviceCallPath(CallPath):
                     arrays[k] = a.copy()
 
     def _call_into(self, arrays: list[Any], out: Any) -> Any:
-        """Write the outputs into the caller's buffers; by way of fresh arrays where one overlaps what is read."""
+        """Write the outputs into the caller's buffers; by way of fresh arrays where one overlaps what is read, or starts
+        where no vector may."""
         sizes = self._signature.sizes(arrays)
         nest, what = self._built.outputs, f"{self.name}: out"
         buffers = match(nest, out, what)
@@ -157,7 +161,8 @@ class DeviceCallPath(CallPath):
         direct = []
         for k, b in enumerate(buffers):
             others = [*arrays, *buffers[:k], *buffers[k + 1 :]]
-            direct.append(None if any(isinstance(a, DeviceArray) and overlap(a, b) for a in others) else b)
+            met = any(isinstance(a, DeviceArray) and overlap(a, b) for a in others)
+            direct.append(None if met or b.address % VECTOR else b)
         results = self._run(arrays, direct, self._updated)
         with self._where.lock:
             for b, r in zip(buffers, results):

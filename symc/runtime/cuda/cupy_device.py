@@ -9,22 +9,20 @@ that a test can compare it with an installed CuPy on a machine without a GPU.
 
 from __future__ import annotations
 
-import atexit
-import functools
 import hashlib
 import os
-import shutil
-import tempfile
 import threading
 import weakref
 from collections.abc import Sequence
+from itertools import chain, starmap
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from symc.errors import InputError, InternalError, missing_package
+from symc.errors import DeviceError, InputError, InternalError, missing_package
 from symc.ir.record import dataclass
+from symc.runtime.cache.process_folder import process_folder
 from symc.runtime.cuda import cublas, cusolver, nccl, nvrtc
 from symc.runtime.cuda.cubin import Cubin
 from symc.runtime.cuda.device import (
@@ -128,6 +126,11 @@ class _Current:
     def __init__(self, runtime: Any, index: int):
         self._runtime, self._index = runtime, index
         self._local = threading.local()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        self._runtime = _Parents(self._index)
 
     def __enter__(self) -> None:
         before = self._runtime.getDevice()
@@ -144,6 +147,17 @@ class _Current:
         before = self._local.before.pop()
         if before != self._index:
             self._runtime.setDevice(before)
+
+
+class _Parents:
+    """Stand-in for the runtime in a process that was forked while its parent used the device."""
+
+    def __init__(self, index: int):
+        self._index = index
+
+    def getDevice(self) -> int:
+        raise DeviceError(f"cuda:{self._index} was in use when this process was forked, and CUDA serves no such process",
+                          help='start processes by multiprocessing.get_context("spawn")')
 
 
 class CupyDevice:
@@ -251,7 +265,8 @@ class CupyDevice:
         return self._loaded(cubin, signatures)
 
     def _loaded(self, cubin: Cubin, signatures: Sequence[Signature]) -> dict[str, Any]:
-        path = os.path.join(_files(), hashlib.blake2b(cubin.data, digest_size=16).hexdigest() + ".cubin")
+        name = f"{hashlib.blake2b(cubin.data, digest_size=16).hexdigest()}.{self.index}.cubin"  # devices load at once
+        path = os.path.join(process_folder("cubins"), name)  # which CuPy reads from files
         with open(path, "wb") as file:
             file.write(cubin.data)
         with self._here:
@@ -375,26 +390,15 @@ class CupyDevice:
         return CupyGraph(graph, self._nodes, counted, tuple(dict.fromkeys(kernels)))
 
     def run_graph(self, graph: Any, stream: Any, before: Sequence[Copied] = (), after: Sequence[Copied] = ()) -> None:
-        runtime, counters = self._runtime, self.counters
-        with self._here:
-            for to, source, nbytes in before:
-                runtime.memcpyAsync(to, source, nbytes, runtime.memcpyDeviceToDevice, stream.handle)
-                counters.d2d_bytes += nbytes
-            runtime.graphLaunch(graph.graph.graphExec, stream.handle)
-            for to, source, nbytes in after:
-                runtime.memcpyAsync(to, source, nbytes, runtime.memcpyDeviceToDevice, stream.handle)
-                counters.d2d_bytes += nbytes
+        runtime, counters, how = self._runtime, self.counters, (self._runtime.memcpyDeviceToDevice, stream.handle)
+        into, back = [(*c, *how) for c in before], [(*c, *how) for c in after]
+        with self._here:  # one call of C: no signal leaves a state between old and new
+            any(chain(starmap(runtime.memcpyAsync, into), map(runtime.graphLaunch, (graph.graph.graphExec,), how[1:]),
+                      starmap(runtime.memcpyAsync, back)))
+        counters.d2d_bytes += sum(c[2] for c in (*before, *after))
         counters.graph_launches += 1
         for name, n in graph.done:
             setattr(counters, name, getattr(counters, name) + n)
-
-
-@functools.cache
-def _files() -> str:
-    """The folder of this process's CUBINs, which CuPy reads from files."""
-    folder = tempfile.mkdtemp(prefix="symc-cubins-")
-    atexit.register(shutil.rmtree, folder, True)
-    return folder
 
 
 def _cupy(index: int) -> Any:

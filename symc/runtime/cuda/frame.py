@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -49,6 +50,7 @@ class Frame:
     def __init__(self, lowered: DeviceLowered, where: Context, arena: Memory,
                  constants: Callable[[np.ndarray], Memory], rank: Communicator | None = None):
         self._rank = rank
+        self._pinned: dict[int, list[tuple[np.ndarray, Event]]] = {}
         self.lowered, self.context, self.device = lowered, where, where.device
         template = lowered.template
         start = int(template.words[Word.CODE])
@@ -72,13 +74,17 @@ class Frame:
         self._bound = [self._bind(a) for a in lowered.actions]
         self._staged: dict[int, Memory] = {}
         self._spare: list[list[Memory]] = [[] for _ in lowered.fresh]
-        self._pinned: dict[int, list[tuple[np.ndarray, Event]]] = {}
         self._graphs: dict[tuple[Any, ...], Graph] = {}
         self.rest: tuple[int, ...] | None = None  # where the states were in the last call
         self.replays = Replays(lowered)
         made = lowered.returned[len(lowered.returned) - len(lowered.updates) :]
         #: Of updates whose arrays are others than the states' were: the number, and what is returned.
         self.moved = [(j, k, shape) for j, (k, shape) in enumerate(made) if k != lowered.updates[j]]
+
+    def __del__(self) -> None:
+        """Keeps pinned memory until the device has read it: whoever asks for some next would write into it."""
+        for piece, _ in chain.from_iterable(self._pinned.values()):
+            self.context.hold(piece, piece.nbytes)
 
     # -- a call
 

@@ -210,6 +210,7 @@ class CudaProgram:
             lowered = self.lower(sizes)
             if self._arena is None or lowered.arena > self._arena.nbytes or len(self._frames) >= MOST_SIZES:
                 self._frames.clear()
+                self.context.release()
                 self._arena = self.replayed = None  # the old one goes before the new one is made
                 self._arena = self.context.device.alloc(lowered.arena)
             found = self._frames[key] = Frame(lowered, self.context, self._arena, self.constant, self.rank)

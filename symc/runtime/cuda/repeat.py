@@ -1,6 +1,7 @@
 """Calls that repeat the one before them: arrays of the same shapes, states where that one left them, a graph that is
 there. What was found out for the last call is not asked again: a call costs the host what its arguments and results do,
-however many states it has.
+however many states it has. Threads may make calls of other shapes meanwhile: all that is known of the last one is read
+and written with the lock of the device.
 
 It rests on claims: whoever moves or sets a state, asks for its version, or is about to use it in another way ends the
 claims on it first (``Cell.disclaim``), and then waits for the calls that are under way by the lock of the device.
@@ -29,7 +30,8 @@ class Repeat:
         self._states: Sequence[DeviceArray] = ()
 
     def begin(self, frame: Frame, given: Sequence[Any], states: Sequence[DeviceArray], cells: Sequence[Any]) -> None:
-        """Serve calls with arguments like these from now on. All locks of the states are held."""
+        """Serve calls with arguments like these from now on. All locks of the states, and then that of the device, have
+        been held since before the last call."""
         lowered = frame.lowered
         returned = lowered.returned[: len(lowered.returned) - len(lowered.updates)]
         if any(k < lowered.inputs for k, _ in returned) or not all(a.nbytes for a in given):
@@ -54,12 +56,12 @@ class Repeat:
 
     def __call__(self, arrays: Sequence[Any]) -> list[DeviceArray] | None:
         """The results of a call with these arguments; None if it is another one: nothing was done then."""
-        if self._frame is None or closed[0] or [a.shape for a in arrays] != self._shapes:
+        if self._frame is None or closed[0]:
             return None
         where = self._where
         with where.lock:
             frame = None if self._frame is None else self._frame()
-            if frame is None:
+            if frame is None or [a.shape for a in arrays] != self._shapes:
                 return None
             placed = [a if type(a) is DeviceArray else frame.staged(k, a.nbytes) for k, a in enumerate(arrays)]
             made = [frame.fresh(k, nbytes) for k, nbytes in self._made]

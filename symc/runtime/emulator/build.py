@@ -6,7 +6,6 @@ gives is written to a folder of this process, because a library must be a file w
 
 from __future__ import annotations
 
-import atexit
 import functools
 import os
 import shutil
@@ -15,6 +14,7 @@ import tempfile
 
 from symc.errors import InternalError
 from symc.runtime.cache import object_cache
+from symc.runtime.cache.process_folder import process_folder
 
 NATIVE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "native")
 #: What every library is compiled with.
@@ -68,21 +68,21 @@ def lines_of(path: str, places: list[int]) -> list[list[tuple[str, int]]]:
 
 def _library(text: str, flags: tuple[str, ...], libraries: tuple[str, ...]) -> str:
     name = object_cache.key(["emulator", _compiler_key(), _headers(), *flags, *libraries, text])
-    path = os.path.join(_folder(), name + ".so")
+    path = os.path.join(process_folder("emulator"), name + ".so")
     if os.path.exists(path):
         return path
     code = object_cache.read_data(name)
     if code is None:
         code = _compile(text, flags, libraries)
         object_cache.write_data(name, code)
-    with tempfile.NamedTemporaryFile(dir=_folder(), delete=False) as f:
+    with tempfile.NamedTemporaryFile(dir=process_folder("emulator"), delete=False) as f:
         f.write(code)
     os.replace(f.name, path)
     return path
 
 
 def _compile(text: str, flags: tuple[str, ...], libraries: tuple[str, ...]) -> bytes:
-    with tempfile.TemporaryDirectory(dir=_folder()) as place:
+    with tempfile.TemporaryDirectory(dir=process_folder("emulator")) as place:
         source, target = os.path.join(place, "kernel.cpp"), os.path.join(place, "kernel.so")
         with open(source, "w", encoding="utf-8") as f:
             f.write(text)
@@ -92,13 +92,6 @@ def _compile(text: str, flags: tuple[str, ...], libraries: tuple[str, ...]) -> b
             raise CompileError("g++ does not compile what the emulated device was given", done.stderr[:4000])
         with open(target, "rb") as f:
             return f.read()
-
-
-@functools.cache
-def _folder() -> str:
-    place = tempfile.mkdtemp(prefix="symc-emulator-")
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
-    return place
 
 
 @functools.cache
