@@ -147,7 +147,7 @@ def test_pinned_memory_is_written_while_it_is_read(on):
 def test_many_works_without_waiting(on):
     for _ in range(3000):
         on.device.fill(on.y, 1, 4, on.stream)
-    assert len(on.device.streams.pending) < 2000
+    assert len(on.device.pending) < 2000
 
 
 def test_time_between_events(on):

@@ -368,6 +368,3 @@ def _number(e: ast.expr) -> int | float | None:
             return None
         return _FOLD[type(e.op)](x, y)
     return None
-
-
-__all__ = ["LIBM", "PRIMITIVES", "Translator", "expression", "statements"]

@@ -228,6 +228,3 @@ class _Part:
 def generic(form: Form, loops: Loops | None) -> Generic:
     """The variants of any kernel that the CPU has. ``loops``: None for one that is a loop over time."""
     return Generic(form, loops)
-
-
-__all__ = ["CudaRenderer", "Generic", "generic"]

@@ -48,6 +48,3 @@ def entries_of(name: str) -> dict[str, tuple[int, int]]:
         assert int(threads) % WARP == 0
         found[entry] = parameters.count(",") + 1, int(threads)
     return found
-
-
-__all__ = ["PARTS", "REALS", "entries_of", "text_of"]

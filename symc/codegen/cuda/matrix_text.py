@@ -304,6 +304,3 @@ extern "C" __global__ void __launch_bounds__(256) rows_in_order(const T *b, cons
   else x[e] = b[(first + p) * columns + c];
 }
 """
-
-__all__ = ["CHOLESKY_BLOCK", "CHOLESKY_ROWS", "COMMON", "LU_EXCHANGE", "LU_PANEL", "PART", "ROWS_IN_ORDER", "SOLVE",
-           "UNIT", "WIDTH"]

@@ -285,5 +285,3 @@ END = """}  // namespace symc
 using namespace symc;
 #endif
 """
-
-__all__ = ["END", "PRELUDE"]

@@ -49,6 +49,3 @@ def family(form: Form) -> Family:
         if found is not None:
             return found
     return generic(form, loops)
-
-
-__all__ = ["TEMPLATES", "Family", "family"]

@@ -117,6 +117,3 @@ def _grouped(reads: Sequence[Value], wanted: Sequence[Value]) -> list[Piece]:
 def _is_small(region: Region) -> bool:
     sizes = [t.size for t in (*region.params, *(r.type for r in region.results)) if isinstance(t, TensorType)]
     return all(isinstance(n, int) and n <= SMALL for n in sizes)
-
-
-__all__ = ["cut", "serve"]

@@ -165,6 +165,3 @@ class _Walk:
 def _nbytes(t: object) -> Size:
     assert isinstance(t, TensorType)
     return t.nbytes
-
-
-__all__ = ["Traffic", "traffic_of"]

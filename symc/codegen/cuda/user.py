@@ -122,6 +122,3 @@ def _elementwise(name: str, statements: str, v: Value) -> str:
     body = "\n  ".join(lines)
     return (f'extern "C" __global__ void __launch_bounds__({BLOCK}) {name}({", ".join(arguments)}) {{\n'
             f"  const i64 i = i64(blockIdx.x) * {BLOCK} + threadIdx.x;\n  if (i >= n) return;\n  {body}\n}}\n")
-
-
-__all__ = ["CudaKernel", "UserLaunch", "has_user_kernel", "user_launch"]

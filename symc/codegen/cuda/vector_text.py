@@ -115,5 +115,3 @@ extern "C" __global__ void __launch_bounds__(256) matrix_found(const i32 *info, 
   if (e < count && info[e] != 0) fail(failed);
 }
 """
-
-__all__ = ["QR_PANEL", "TURNED"]

@@ -123,19 +123,3 @@ class Failure:
 
     def error(self) -> SymcError:
         return self.kind(self.what, where=self.lines, help=self.help)
-
-
-__all__ = [
-    "Action",
-    "CollectiveAction",
-    "CopyAction",
-    "FactorizationAction",
-    "Failure",
-    "FillAction",
-    "LaunchAction",
-    "Origin",
-    "ProductAction",
-    "RecordAction",
-    "Touched",
-    "WaitAction",
-]

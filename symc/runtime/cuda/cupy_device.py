@@ -3,8 +3,8 @@
 Of CuPy this takes what concerns the device, and neither its arrays nor its compiler: kernels are compiled by NVRTC
 without CuPy's flags and loaded as ``cupy.RawModule(path=cubin)``; they are launched through CuPy's driver interface,
 since a ``RawKernel`` packs arguments again in each call, which takes longer than the launch; and cuBLAS has handles of
-its own, because CuPy's wrapper refuses to be called while work is captured. What is used is listed in ``USED``, so
-that a test can compare it with an installed CuPy on a machine without a GPU.
+its own, because CuPy's wrapper refuses to be called while work is captured. Tests compare what is used with an
+installed CuPy, and with the fake of it, on a machine without a GPU.
 """
 
 from __future__ import annotations
@@ -25,16 +25,7 @@ from symc.ir.record import dataclass
 from symc.runtime.cache.process_folder import process_folder
 from symc.runtime.cuda import cublas, cusolver, nccl, nvrtc
 from symc.runtime.cuda.cubin import Cubin
-from symc.runtime.cuda.device import (
-    Copied,
-    Counters,
-    Factorization,
-    Product,
-    Properties,
-    Resources,
-    Signature,
-    Span,
-)
+from symc.runtime.cuda.device import Copied, Counters, Factorization, Product, Properties, Resources, Signature, Span
 
 #: Versions of CuPy that have what is used.
 OLDEST = 14
@@ -42,32 +33,6 @@ OLDEST = 14
 SHARED = 48 * 1024
 _DLPACK_CUDA = 2
 _HELP = "pip install 'symc[cuda]' on a machine with an NVIDIA GPU; device='cpu' works everywhere"
-
-#: What is used of CuPy: where it is, and its arguments as CuPy's own documentation lists them.
-USED = {
-    "cupy.cuda.runtime.getDeviceCount": "",
-    "cupy.cuda.runtime.getDevice": "",
-    "cupy.cuda.runtime.setDevice": "device",
-    "cupy.cuda.runtime.getDeviceProperties": "device",
-    "cupy.cuda.runtime.runtimeGetVersion": "",
-    "cupy.cuda.runtime.memcpyAsync": "dst src size kind stream",
-    "cupy.cuda.runtime.memsetAsync": "ptr value size stream",
-    "cupy.cuda.runtime.eventRecord": "event stream",
-    "cupy.cuda.runtime.eventSynchronize": "event",
-    "cupy.cuda.runtime.streamWaitEvent": "stream event flags",
-    "cupy.cuda.runtime.streamSynchronize": "stream",
-    "cupy.cuda.runtime.graphLaunch": "graphExec stream",
-    "cupy.cuda.driver.launchKernel": "f grid_dim_x grid_dim_y grid_dim_z block_dim_x block_dim_y block_dim_z "
-                                     "shared_mem_bytes stream kernel_params extra",
-    "cupy.RawModule": "code path options backend translate_cucomplex enable_cooperative_groups name_expressions jitify",
-    "cupy.RawModule.get_function": "self name",
-    "cupy.cuda.Stream.begin_capture": "self mode",
-    "cupy.cuda.Stream.end_capture": "self",
-    "cupy.cuda.graph.Graph.upload": "self stream",
-    "cupy.cuda.alloc": "size",
-    "cupy.cuda.alloc_pinned_memory": "size",
-    "cupy.cuda.get_elapsed_time": "start_event end_event",
-}  # fmt: skip
 
 
 class CupyMemory:
@@ -156,7 +121,7 @@ class _Parents:
         self._index = index
 
     def getDevice(self) -> int:
-        raise DeviceError(f"cuda:{self._index} was in use when this process was forked, and CUDA serves no such process",
+        raise DeviceError(f"cuda:{self._index} was in use when this process was forked: CUDA does not serve it",
                           help='start processes by multiprocessing.get_context("spawn")')
 
 

@@ -98,6 +98,3 @@ def _arguments(f: Factorization, places: tuple[int, ...]) -> tuple[Any, ...]:
     how = ctypes.c_byte(ord("N" if not f.vectors else "A" if f.full else "S"))
     u, vt = vectors if f.vectors else (None, None)
     return how, how, m, n, kind, a, m, real, values, kind, u, m, kind, vt, n, kind
-
-
-__all__ = ["Handle", "library"]

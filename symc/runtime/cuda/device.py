@@ -277,7 +277,3 @@ def check_signature(kernel: str, declared: Sequence[int], found: Sequence[int]) 
     if tuple(declared) == tuple(found):
         return None
     return f"{kernel} takes parameters of {list(found)} bytes, and was declared with {list(declared)}"
-
-
-__all__ = ["ALIGN", "Communicator", "Copied", "Counters", "Device", "Event", "Factorization", "Graph", "Kernel",
-           "Memory", "Product", "Properties", "Resources", "Signature", "Span", "Stream", "check_signature"]

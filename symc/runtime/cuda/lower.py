@@ -23,10 +23,7 @@ from symc.runtime.cpu.executor import ARENA, Code, Template
 from symc.runtime.cpu.lower import interface_of
 from symc.runtime.cpu.timing import Laps
 from symc.runtime.cuda import checks, products, solver, sums
-from symc.runtime.cuda.actions import (
-    Action,
-    Failure,
-)
+from symc.runtime.cuda.actions import Action, Failure
 from symc.runtime.cuda.lowering import _PART, DeviceLowering, Loaded
 
 

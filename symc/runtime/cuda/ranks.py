@@ -214,6 +214,3 @@ class RanksProgram:
     def timer(self, sizes: Sizes) -> Any:
         """Steps that wait for other devices have no time of their own."""
         raise InputError(f"a function on {self.group.name} cannot be profiled", help="compile it for one of them")
-
-
-__all__ = ["Group", "HostParts", "RankArrays", "RanksProgram", "group", "replicated"]

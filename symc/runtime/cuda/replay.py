@@ -112,6 +112,3 @@ class Replays:
         moving = sorted(self._moving)
         self._turns[key] = Turn(key, tuple(k for k in moving if k < self._inputs),
                                 tuple(k for k in moving if k >= self._inputs or k in self._written))
-
-
-__all__ = ["GRAPHS", "Replays", "Turn"]

@@ -17,7 +17,6 @@ import numpy as np
 from symc.runtime.cuda.device import (
     Communicator,
     Copied,
-    Counters,
     Factorization,
     Kernel,
     Product,
@@ -32,7 +31,7 @@ from symc.runtime.emulator.errors import EmulationError
 from symc.runtime.emulator.kernels import Arguments, LaunchShape, Module
 from symc.runtime.emulator.memory import EmulatedMemory, Heap, PinnedMemory, host_bytes
 from symc.runtime.emulator.ranks import communicators
-from symc.runtime.emulator.streams import EmulatedEvent, EmulatedGraph, EmulatedStream, Streams, Work
+from symc.runtime.emulator.streams import Streams, Work
 from symc.runtime.emulator.traffic import LaunchTraffic, traffic_of
 
 #: What an H200 has.
@@ -43,10 +42,11 @@ TOTAL_BYTES = 32 * 2**30
 FORWARD, BACKWARD = 0, 1
 
 
-class EmulatedDevice:
-    """``checked``: find mistakes; else be quick. ``order``: in which order threads and blocks run (FORWARD, BACKWARD or
-    a seed); ``seed``: in which order works of several streams run. ``fused``: products and sums of kernels may be
-    contracted, as NVRTC does. Streams, events, graphs and kernels that it is given (``Any``) are those it made."""
+class EmulatedDevice(Streams):
+    """Streams, and what they are given. ``checked``: find mistakes; else be quick. ``order``: in which order threads and
+    blocks run (FORWARD, BACKWARD or a seed); ``seed``: in which order works of several streams run. ``fused``: products
+    and sums of kernels may be contracted, as NVRTC does. Streams, events, graphs and kernels that it is given (``Any``)
+    are those it made."""
 
     dlpack_device = (1, 0)  # its memory is the host's
 
@@ -54,10 +54,8 @@ class EmulatedDevice:
                  fused: bool = False, total_bytes: int = TOTAL_BYTES):
         self.index, self.name, self.checked, self.order, self.fused = index, f"cuda:{index}", checked, order, fused
         self.properties = Properties("emulated device", ARCH, MULTIPROCESSORS, SHARED_BYTES, L2_BYTES, total_bytes)
-        self.counters = Counters()
-        self.heap = Heap(total_bytes, checked)
+        super().__init__(checked, seed, Heap(total_bytes, checked))
         self._pinned = PinnedMemory()
-        self.streams = Streams(self.counters, checked, seed, self.heap, self._check_work)
         self._modules: dict[str, Module] = {}
         self._records: list[LaunchTraffic] | None = None
         self._sample = 0
@@ -65,12 +63,12 @@ class EmulatedDevice:
     # -- memory
 
     def alloc(self, nbytes: int) -> EmulatedMemory:
-        self.streams.forbid_in_capture("memory is allocated")
+        self.forbid_in_capture("memory is allocated")
         self.counters.allocations += 1
         return self.heap.alloc(nbytes)
 
     def pinned(self, nbytes: int) -> np.ndarray:
-        self.streams.forbid_in_capture("memory is allocated")
+        self.forbid_in_capture("memory is allocated")
         return self._pinned.make(nbytes)
 
     def upload(self, target: int, source: np.ndarray, stream: Any) -> None:
@@ -79,28 +77,28 @@ class EmulatedDevice:
         host: tuple[Span, ...] = ((address, nbytes),)
         if not self._pinned.has(source):
             if nbytes:
-                self.streams.forbid_in_capture("memory that is not pinned is copied")
-            source, host = (source.copy() if self.streams.lazy else source), ()
+                self.forbid_in_capture("memory that is not pinned is copied")
+            source, host = (source.copy() if self.lazy else source), ()
 
         def run() -> None:
             ctypes.memmove(target, source.ctypes.data, nbytes)
             self.heap.mark(target, nbytes, native.WRITTEN)
 
-        self.streams.submit(stream, Work("an upload", run, host, ((target, nbytes),), ("h2d_bytes", nbytes)))
+        self.submit(stream, Work("an upload", run, host, ((target, nbytes),), ("h2d_bytes", nbytes)))
 
     def download(self, target: np.ndarray, source: int, stream: Any) -> None:
         address, nbytes = host_bytes(target)
         self.heap.require(source, nbytes, "a download")
         if nbytes and not self._pinned.has(target):
-            self.streams.forbid_in_capture("memory that is not pinned is copied")
-        if self.streams.lazy and stream.capture is None:
+            self.forbid_in_capture("memory that is not pinned is copied")
+        if self.lazy and stream.capture is None:
             ctypes.memset(address, 0xFF, nbytes)  # who reads it before the stream is synchronized does not see it
 
         def run() -> None:
             self.heap.require_written(source, nbytes, "a download")
             ctypes.memmove(target.ctypes.data, source, nbytes)
 
-        self.streams.submit(stream, Work("a download", run, ((source, nbytes),), ((address, nbytes),),
+        self.submit(stream, Work("a download", run, ((source, nbytes),), ((address, nbytes),),
                                           ("d2h_bytes", nbytes)))
 
     def copy(self, target: int, source: int, nbytes: int, stream: Any) -> None:
@@ -108,7 +106,7 @@ class EmulatedDevice:
         self.heap.require(source, nbytes, "a copy")
         if self.checked and target < source + nbytes and source < target + nbytes and nbytes:
             raise EmulationError("LAUNCH", f"a copy of {nbytes} bytes overlaps itself")
-        self.streams.submit(stream, Work("a copy", lambda: self.heap.copy(target, source, nbytes),
+        self.submit(stream, Work("a copy", lambda: self.heap.copy(target, source, nbytes),
                                           ((source, nbytes),), ((target, nbytes),), ("d2d_bytes", nbytes)))
 
     def fill(self, target: int, byte: int, nbytes: int, stream: Any) -> None:
@@ -118,7 +116,7 @@ class EmulatedDevice:
             ctypes.memset(target, byte, nbytes)
             self.heap.mark(target, nbytes, native.WRITTEN)
 
-        self.streams.submit(stream, Work("a fill", run, (), ((target, nbytes),)))
+        self.submit(stream, Work("a fill", run, (), ((target, nbytes),)))
 
     # -- code
 
@@ -147,40 +145,22 @@ class EmulatedDevice:
             if moved is not None and self._records is not None:
                 self._records.append(traffic_of(kernel.name, shape, moved, rows[: len(spans)]))
 
-        self.streams.submit(stream, Work(kernel.name, run, reads, writes, ("launches", 1)))
+        self.submit(stream, Work(kernel.name, run, reads, writes, ("launches", 1)))
 
     # -- libraries
 
     def product(self, p: Product, a: int, b: int, c: int, stream: Any) -> None:
         call = ProductCall(p, a, b, c)
-        self.streams.submit(stream, Work("a product", lambda: call.run(self.heap), call.reads, call.writes,
+        self.submit(stream, Work("a product", lambda: call.run(self.heap), call.reads, call.writes,
                                           ("library_calls", 1)))
 
     def factorize(self, f: Factorization, addresses: Sequence[int], stream: Any) -> None:
-        self.streams.forbid_in_capture("cuSOLVER is called")
+        self.forbid_in_capture("cuSOLVER is called")
         call = FactorizationCall(f, addresses)
-        self.streams.submit(stream, Work("a factorization", lambda: call.run(self.heap), call.reads, call.writes,
+        self.submit(stream, Work("a factorization", lambda: call.run(self.heap), call.reads, call.writes,
                                           ("library_calls", 1)))
 
     # -- order
-
-    def stream(self) -> EmulatedStream:
-        return self.streams.new()
-
-    def event(self) -> EmulatedEvent:
-        return EmulatedEvent()
-
-    def record(self, event: Any, stream: Any) -> None:
-        self.streams.record(event, stream)
-
-    def wait(self, stream: Any, event: Any) -> None:
-        self.streams.wait(stream, event)
-
-    def reach(self, event: Any) -> None:
-        self.streams.reach(event)
-
-    def synchronize(self, stream: Any) -> None:
-        self.streams.synchronize(stream)
 
     def elapsed(self, start: Any, end: Any) -> float:
         if start.happened is None or end.happened is None:
@@ -195,20 +175,10 @@ class EmulatedDevice:
 
     # -- graphs
 
-    @property
-    def capturing(self) -> bool:
-        return self.streams.capturing is not None
-
-    def begin_capture(self, stream: Any) -> None:
-        self.streams.begin_capture(stream)
-
-    def end_capture(self, stream: Any) -> EmulatedGraph:
-        return self.streams.end_capture(stream)
-
     def run_graph(self, graph: Any, stream: Any, before: Sequence[Copied] = (), after: Sequence[Copied] = ()) -> None:
         for copy in before:
             self.copy(*copy, stream)
-        self.streams.run_graph(graph, stream)
+        self.replay(graph, stream)
         for copy in after:
             self.copy(*copy, stream)
 
@@ -219,12 +189,12 @@ class EmulatedDevice:
         """Count what launches move; the list has a record of each that ran, when the block ends."""
         if not self.checked:
             raise EmulationError("LAUNCH", "only a checked device counts what launches move")
-        self.streams.drain_all()
+        self.drain_all()
         records: list[LaunchTraffic] = []
         before, self._records = self._records, records
         try:
             yield records
-            self.streams.drain_all()
+            self.drain_all()
         finally:
             self._records = before
 
@@ -232,11 +202,11 @@ class EmulatedDevice:
     def sampling(self, blocks: int) -> Iterator[None]:
         """Run so many blocks of each launch only, the first and the last among them: for arrays that are so large that
         indices need 64 bits, and that no test could fill. What the other blocks would write is not known afterwards."""
-        self.streams.drain_all()
+        self.drain_all()
         before, self._sample = self._sample, blocks
         try:
             yield
-            self.streams.drain_all()
+            self.drain_all()
         finally:
             self._sample = before
 
@@ -244,12 +214,6 @@ class EmulatedDevice:
         """Let memory count as written; it holds zeros where nobody has written, if it is fresh and large."""
         self.heap.require(address, nbytes, "what is assumed to be written")
         self.heap.mark(address, nbytes, native.WRITTEN)
-
-    def _check_work(self, work: Work) -> None:
-        """Raise where a work names memory that is not there."""
-        for start, nbytes in (*work.reads, *work.writes):
-            if self.heap.base <= start < self.heap.base + self.heap.size:
-                self.heap.require(start, nbytes, work.name)
 
 
 def _spans(reads: Sequence[Span], writes: Sequence[Span]) -> list[tuple[Span, bool, bool]]:

@@ -11,7 +11,7 @@ import ctypes
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,18 +20,11 @@ from symc.ir.locks import new_lock
 from symc.ir.record import dataclass
 from symc.runtime.emulator import native
 from symc.runtime.emulator.errors import EmulationError
-from symc.runtime.emulator.streams import Pending, Work
+from symc.runtime.emulator.streams import Pending, Streams, Work
 
 #: How long a rank waits for another one, in seconds.
 PATIENCE = 100.0
 _KINDS: dict[str, Callable[..., np.ndarray]] = {"add": np.add, "maximum": np.maximum, "minimum": np.minimum}
-
-
-class Emulated(Protocol):
-    """A device, as far as its ranks know it."""
-
-    streams: Any
-    heap: Any
 
 
 @dataclass(frozen=True)
@@ -71,14 +64,14 @@ class _Part:
 class _Group:
     """The ranks of one communicator."""
 
-    def __init__(self, devices: Sequence[Emulated]):
+    def __init__(self, devices: Sequence[Streams]):
         self.devices = tuple(devices)
         self.lock = new_lock()
         self.changed = threading.Condition(self.lock)
         self.rounds: dict[int, _Round] = {}
         self.made = [0] * len(devices)  # how many calls each rank has made
         for device in devices:
-            device.streams.lock = self.lock
+            device.lock = self.lock
 
     def part(self, rank: int, call: Call, target: int, source: int) -> _Part:
         """A rank asks for its next operation."""
@@ -114,8 +107,8 @@ class _Group:
                 other = round_.parts[rank]
                 if rank in round_.arrived or round_.done:
                     continue
-                if device.streams.lazy and other.pending is not None:
-                    device.streams.drain([other.pending])
+                if device.lazy and other.pending is not None:
+                    device.drain([other.pending])
                 round_.arrived.add(rank)  # what is not lazy has done what is before
             if not round_.done:
                 round_.done = True
@@ -141,16 +134,16 @@ class EmulatedCommunicator:
             raise EmulationError("LAUNCH", f"the source of {call} overlaps its target, and is not the same")
         part = functools.partial(self._group.part, self.rank, call, target, source)
         work = Work(str(call), lambda: None, ((source, n),), ((target, n),), ("library_calls", 1), part)
-        self.device.streams.submit(stream, work)
+        self.device.submit(stream, work)
 
 
-def communicators(devices: Sequence[Emulated]) -> list[EmulatedCommunicator]:
+def communicators(devices: Sequence[Streams]) -> list[EmulatedCommunicator]:
     """A rank for each of several devices of this process."""
     group = _Group(devices)
     return [EmulatedCommunicator(group, rank) for rank in range(len(devices))]
 
 
-def _perform(devices: Sequence[Emulated], parts: Sequence[_Part]) -> None:
+def _perform(devices: Sequence[Streams], parts: Sequence[_Part]) -> None:
     call = parts[0].call
     n = call.count * call.dtype.itemsize
     given = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from symc.ir.locks import new_lock
 from symc.ir.record import dataclass
@@ -114,20 +114,18 @@ class EmulatedGraph:
 class Streams:
     """All streams of a device. ``seed`` decides in what order works run that nothing orders."""
 
-    def __init__(self, counters: Counters, lazy: bool, seed: int, heap: Heap,
-                 check: Callable[[Work], None]):
-        self.counters, self.lazy = counters, lazy
+    def __init__(self, lazy: bool, seed: int, heap: Heap):
+        self.counters, self.lazy, self.heap = Counters(), lazy, heap
         self._random = random.Random(seed)
-        self._heap, self._check = heap, check
         self.lock = new_lock()  # ranks of one communicator have one: each may run what others have to do
         self._history, self._host = History(), Clock()
         self._handles = 0
         self._numbers = 0
         self.pending: dict[int, Pending] = {}
-        self.capturing: Capture | None = None
+        self.captured: Capture | None = None
         self._counts = Clock()  # works of each stream
 
-    def new(self) -> EmulatedStream:
+    def stream(self) -> EmulatedStream:
         self._handles += 1
         return EmulatedStream(self._handles)
 
@@ -149,7 +147,7 @@ class Streams:
             run()
             return
         with self.lock:
-            self._check(work)
+            self._check_work(work)
             stream.count += 1
             join(stream.clock, self._host)
             self._history.add(Past(stream.handle, stream.count, work.name), stream.clock, work.reads, work.writes)
@@ -160,17 +158,26 @@ class Streams:
             if len(self.pending) > MOST_PENDING:
                 self.drain_all()
 
+    def _check_work(self, work: Work) -> None:
+        """Raise where a work names memory that is not there."""
+        for start, nbytes in (*work.reads, *work.writes):
+            if self.heap.base <= start < self.heap.base + self.heap.size:
+                self.heap.require(start, nbytes, work.name)
+
     def _append(self, stream: EmulatedStream, run: Callable[[], None]) -> Pending:
         self._numbers += 1
         pending = Pending(self._numbers, run, [p for p in stream.tail if not p.done])
         self.pending[pending.number] = pending
-        self._heap.lazy = True
+        self.heap.lazy = True
         stream.tail = [pending]
         return pending
 
     # -- order
 
-    def record(self, event: EmulatedEvent, stream: EmulatedStream) -> None:
+    def event(self) -> EmulatedEvent:
+        return EmulatedEvent()
+
+    def record(self, event: Any, stream: Any) -> None:
         if stream.capture is not None:
             stream.capture.record(event, stream)
             return
@@ -187,11 +194,11 @@ class Streams:
             self._append(stream, happen)
             event.tail = list(stream.tail)
 
-    def wait(self, stream: EmulatedStream, event: EmulatedEvent) -> None:
-        if event.capture is not None and event.capture is self.capturing:
+    def wait(self, stream: Any, event: Any) -> None:
+        if event.capture is not None and event.capture is self.captured:
             if stream.capture is not None and stream.capture is not event.capture:
                 raise EmulationError("CAPTURE", "a stream of one capture waits for an event of another")
-            self.capturing.wait(stream, event)
+            self.captured.wait(stream, event)
             return
         if event.capture is not None:
             raise EmulationError("CAPTURE", "a stream waits for an event of a capture that has ended")
@@ -202,14 +209,14 @@ class Streams:
         join(stream.clock, event.clock)
         stream.tail = [p for p in [*stream.tail, *event.tail] if not p.done]
 
-    def synchronize(self, stream: EmulatedStream) -> None:
+    def synchronize(self, stream: Any) -> None:
         """Run what the stream was given, and what that is after."""
         self.reach(stream)
         self.counters.syncs += 1
 
-    def reach(self, what: EmulatedStream | EmulatedEvent) -> None:
+    def reach(self, what: Any) -> None:
         """Run what an event, or all of a stream, is after."""
-        if self.capturing is not None:
+        if self.captured is not None:
             raise EmulationError("CAPTURE", "the host waits for a stream while work is captured")
         join(self._host, what.clock or {})
         self.drain(what.tail)
@@ -266,21 +273,25 @@ class Streams:
         self.drain(list(self.pending.values()))
 
     def _idle(self) -> None:
-        self._heap.lazy = False
-        self._heap.release()
+        self.heap.lazy = False
+        self.heap.release()
 
     # -- graphs
 
-    def begin_capture(self, stream: EmulatedStream) -> None:
-        if self.capturing is not None:
-            raise EmulationError("CAPTURE", "a capture begins while another one is under way")
-        self.capturing = stream.capture = Capture(stream)
+    @property
+    def capturing(self) -> bool:
+        return self.captured is not None
 
-    def end_capture(self, stream: EmulatedStream) -> EmulatedGraph:
-        capture = self.capturing
+    def begin_capture(self, stream: Any) -> None:
+        if self.captured is not None:
+            raise EmulationError("CAPTURE", "a capture begins while another one is under way")
+        self.captured = stream.capture = Capture(stream)
+
+    def end_capture(self, stream: Any) -> EmulatedGraph:
+        capture = self.captured
         if capture is None or capture.origin is not stream:
             raise EmulationError("CAPTURE", "a capture ends on a stream on which none has begun")
-        self.capturing = None
+        self.captured = None
         for s in capture.streams:
             s.capture = None
         works = {i for i, (kind, _, _) in enumerate(capture.steps) if kind == "work"}
@@ -293,13 +304,13 @@ class Streams:
                                  help="record an event after it, and let the captured stream wait for it")
         return EmulatedGraph(capture)
 
-    def run_graph(self, graph: EmulatedGraph, stream: EmulatedStream) -> None:
+    def replay(self, graph: EmulatedGraph, stream: EmulatedStream) -> None:
         """Give everything that was captured to this stream and to new ones beside it."""
         if stream.capture is not None:
             raise EmulationError("CAPTURE", "a graph runs on a stream that is captured")
         self.counters.graph_launches += 1
         # A stream of the capture does nothing before it waits for an event of it, so a new one starts with nothing.
-        streams = [stream, *(self.new() for _ in range(graph.streams - 1))]
+        streams = [stream, *(self.stream() for _ in range(graph.streams - 1))]
         events: dict[int, EmulatedEvent] = {}
         for kind, at, what in graph.steps:
             if isinstance(what, Work):
@@ -313,5 +324,5 @@ class Streams:
             self._counts.pop(s.handle, None)  # joined by now: who knows of this stream knows of them
 
     def forbid_in_capture(self, what: str) -> None:
-        if self.capturing is not None:
+        if self.captured is not None:
             raise EmulationError("CAPTURE", f"{what} while work is captured")
