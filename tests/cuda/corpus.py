@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import symc as sc
-from symc.codegen.cuda.render import Family, family
 from symc.codegen.cuda.source import CudaSource
+from symc.codegen.cuda.templates import Family, family
 from symc.codegen.kernel.source import Form, kernel_form_of
 from symc.codegen.language.syntax import Unsupported
 from symc.codegen.plan.gemm import as_gemm, is_product

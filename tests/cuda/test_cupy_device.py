@@ -47,7 +47,7 @@ def arguments(found) -> list[str]:
 
 
 def used() -> list[str]:
-    """What the source says: ``self._runtime.x``, ``self._driver.x``, ``self._cuda.x``, and methods of what these give."""
+    """What the source says: ``self._runtime.x``, ``self._driver.x``, ``self._cuda.x``, and methods of those."""
     text = inspect.getsource(cupy_device)
     found = {f"cupy.cuda.{where}.{name}" for where, name in re.findall(
         r"(?:self\._|\b)(runtime|driver)\.(\w+)[(,]", text) if not name.isupper()}

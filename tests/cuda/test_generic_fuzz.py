@@ -7,7 +7,7 @@ import pytest
 
 import symc.testing.fuzz.campaign  # noqa: F401 - it knows the generators
 from symc.codegen.cuda.generic import Generic
-from symc.codegen.cuda.render import family
+from symc.codegen.cuda.templates import family
 from symc.ir.reference import bind_sizes
 from symc.ir.traverse import every_value
 from symc.ir.types import TensorType

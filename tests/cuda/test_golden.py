@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import symc as sc
-from symc.codegen.cuda.render import family
+from symc.codegen.cuda.templates import family
 from symc.codegen.kernel.source import kernel_form_of
 from symc.ir.dim import evaluate
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import symc as sc
 from symc.codegen.cuda.generic import Generic
-from symc.codegen.cuda.render import family
+from symc.codegen.cuda.templates import family
 from symc.ir.function import Input, function
 from symc.ir.ops.windows import add_windows
 from symc.opt.fusion.fuse import fuse

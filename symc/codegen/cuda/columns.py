@@ -12,25 +12,12 @@ from collections.abc import Callable, Sequence
 
 from symc.codegen.cpu.folds import fold_parts
 from symc.codegen.cpu.text import rounded
-from symc.codegen.cuda.nests import Rows, emit_ready, enter, rows_of
+from symc.codegen.cuda.nests import Rows, depending, emit_ready, enter, is_heavy, params_of, rows_of
 from symc.codegen.cuda.partials import ACROSS, TOGETHER, Partial, parts, together
 from symc.codegen.cuda.row_text import Line
 from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.vectors import VECTORS, vector_type
-from symc.codegen.cuda.writer import (
-    BLOCK,
-    VECTOR,
-    Env,
-    Kernel,
-    Text,
-    Variants,
-    Writer,
-    depending,
-    is_heavy,
-    params_of,
-    scalar_type,
-    storage,
-)
+from symc.codegen.cuda.writer import BLOCK, VECTOR, Env, Kernel, Text, Variants, Writer, scalar_type, storage
 from symc.ir.dim import Size, ceildiv
 from symc.ir.dtypes import is_narrow
 from symc.ir.ops.reduce import gives_place
@@ -175,9 +162,7 @@ class _Text:
                 found[m] = [w.fresh("s") for _ in self.partials[m]]
                 for p, name in zip(self.partials[m], found[m], strict=True):
                     w.line(1, f"{p.type} {name}[{self.vector}];")
-                    w.line(1, "#pragma unroll")
-                    w.line(1, f"for (int e = 0; e < {self.vector}; ++e) {name}[e] = live ? {p.array}[column + e] : "
-                              f"{p.type}(0);")
+                    w.each(1, "e", self.vector, f"{name}[e] = live ? {p.array}[column + e] : {p.type}(0);")
         return found
 
     def _together(self, members: Sequence[Value], last: bool) -> list[str]:
@@ -241,8 +226,7 @@ class _Text:
         for m in members:
             for p, name in zip(self.partials[m], names[m], strict=True):
                 w.line(1, f"{p.type} {name}[{vector}];")
-                w.line(1, "#pragma unroll")
-                w.line(1, f"for (int e = 0; e < {vector}; ++e) {name}[e] = {w.identity(p.kind, p.dtype)};")
+                w.each(1, "e", vector, f"{name}[e] = {w.identity(p.kind, p.dtype)};")
         w.line(1, "if (live) {")
         whole = self._column(env, done, "", 2)
         r = w.new_index(rows.length, "r")
@@ -259,8 +243,7 @@ class _Text:
                     at = w.offset([w.index_text(i, scope) for i in v.operands[1:]], v.operands[0].shape)
                     w.line(3, f"{vector_type(storage(v.dtype), vector)} {local[line]}; "
                               f"load_vector({local[line]}, {scope[v.operands[0]]} + {at});")
-        w.line(3, "#pragma unroll")
-        w.line(3, f"for (int e = 0; e < {vector}; ++e) {{")
+        w.each(3, "e", vector)
         own = self._column(env, done, "e", 4)
         for m in members:
             scope = self._inside(m, index, own)
@@ -285,20 +268,16 @@ class _Text:
         """Combine what the rows of threads have; all of them have the outcome."""
         w, vector = self.w, self.vector
         found = [(p, name) for m in members for p, name in zip(self.partials[m], done[m], strict=True)]
+        at = f"[threadIdx.x % {WARP} + e * {WARP}]"
         for p, name in found:
             w.line(1, f"__shared__ {p.type} {name}part[{HIGH}][{WARP * vector}];")
-            w.line(1, "#pragma unroll")
-            at = f"[threadIdx.x % {WARP} + e * {WARP}]"
-            w.line(1, f"for (int e = 0; e < {vector}; ++e) {name}part[high]{at} = {name}[e];")
+            w.each(1, "e", vector, f"{name}part[high]{at} = {name}[e];")
         w.line(1, "__syncthreads();")
         for p, name in found:
-            at = f"[threadIdx.x % {WARP} + e * {WARP}]"
-            w.line(1, "#pragma unroll")
-            w.line(1, f"for (int e = 0; e < {vector}; ++e) {{")
+            w.each(1, "e", vector)
             w.line(2, f"{name}[e] = {name}part[0]{at};")
-            w.line(2, "#pragma unroll")
-            text = w.combined(p.kind, f"{name}[e]", f"{name}part[h]{at}", p.dtype)
-            w.line(2, f"for (int h = 1; h < {HIGH}; ++h) {name}[e] = {text};")
+            other = w.combined(p.kind, f"{name}[e]", f"{name}part[h]{at}", p.dtype)
+            w.each(2, "h", HIGH, f"{name}[e] = {other};", first=1)
             w.line(1, "}")
 
     def _store(self, env: Env, done: dict[Value, list[str]], vector: int, at: str, depth: int) -> None:
@@ -311,8 +290,7 @@ class _Text:
             return
         for k, out in enumerate(outs):
             w.line(depth, f"{storage(out.value.dtype)} y{k}[{vector}];")
-        w.line(depth, "#pragma unroll")
-        w.line(depth, f"for (int e = 0; e < {vector}; ++e) {{")
+        w.each(depth, "e", vector)
         scope = self._column(env, done, "e", depth + 1)
         for k, out in enumerate(outs):
             w.line(depth + 1, f"y{k}[e] = {w.stored(w.expression(out.value, scope), out.value.dtype)};")

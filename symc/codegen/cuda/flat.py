@@ -10,22 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from symc.codegen.cuda.nests import depending, is_heavy, params_of
 from symc.codegen.cuda.vectors import VECTORS, vector_type
-from symc.codegen.cuda.writer import (
-    BLOCK,
-    VECTOR,
-    Env,
-    Kernel,
-    Part,
-    Text,
-    Variants,
-    Writer,
-    depending,
-    is_heavy,
-    params_of,
-    scalar_type,
-    storage,
-)
+from symc.codegen.cuda.writer import BLOCK, VECTOR, Env, Kernel, Part, Text, Variants, Writer, scalar_type, storage
 from symc.ir.dim import Size, ceildiv, product
 from symc.ir.ops.kernel import projection
 from symc.ir.traverse import postorder, region_params
@@ -142,8 +129,7 @@ class _Text:
         depth, at = 2, ""
         if self.rows:
             self._row(scope)
-            w.line(2, "#pragma unroll")
-            w.line(2, f"for (int e = 0; e < {self.vector}; ++e) {{")
+            w.each(2, "e", self.vector)
             depth, at = 3, ".at[e]"
             column = w.new_index(of.shape[-1])
             w.line(3, f"const {w.index} {column} = {scope[of.index[-1]]} + e;")
@@ -193,9 +179,8 @@ class _Text:
             if self.rows:
                 w.line(2, f"compute({', '.join([f'p{u}', *[f'{x}_{u}' for _, x, _ in (*come, *go)]])});")
             else:
-                w.line(2, "#pragma unroll")
-                given = [f"{x}_{u}.at[e]" for _, x, _ in (*come, *go)]
-                w.line(2, f"for (int e = 0; e < {vector}; ++e) compute({', '.join([f'p{u} + e', *given])});")
+                given = [f"p{u} + e", *[f"{x}_{u}.at[e]" for _, x, _ in (*come, *go)]]
+                w.each(2, "e", vector, f"compute({', '.join(given)});")
         for _, y, k in go:
             for u in range(times):
                 w.line(2, f"store_vector({self.of.place(w, k, f'p{u}')}, {y}_{u});")

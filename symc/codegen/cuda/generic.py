@@ -90,7 +90,8 @@ class CudaRenderer(Renderer):
 
 
 class Generic:
-    """The variants of a kernel: indices of 32 bits, and "wide" ones."""
+    """The variants of any kernel that the CPU has: indices of 32 bits, and "wide" ones. ``loops``: None for one that is
+    a loop over time."""
 
     def __init__(self, form: Form, loops: Loops | None):
         self.form, self.loops = form, loops
@@ -223,8 +224,3 @@ class _Part:
 
     def number(self, s: Size) -> str:
         return str(s) if isinstance(s, int) else f"n{self.of.sizes.index(s)}"
-
-
-def generic(form: Form, loops: Loops | None) -> Generic:
-    """The variants of any kernel that the CPU has. ``loops``: None for one that is a loop over time."""
-    return Generic(form, loops)

@@ -6,13 +6,13 @@ of elements without folds, some of which are put together down the columns. What
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from symc.codegen.cuda.writer import Env, Kernel, Writer, params_of
+from symc.codegen.cuda.writer import Env, Kernel, Writer
 from symc.ir.dim import Size, product
 from symc.ir.ops.kernel import projection
 from symc.ir.record import dataclass
-from symc.ir.traverse import postorder, region_params
+from symc.ir.traverse import every_value, postorder, region_params
 from symc.ir.value import Region, Value
 
 
@@ -67,6 +67,26 @@ class Rows:
             env = enter(w, v, here, env)
             emit_ready(w, v.regions[0], env, depth)
         return env
+
+
+def is_heavy(region: Region) -> bool:
+    """True if an element is so much work that its text should not be repeated for each of a vector."""
+    values = every_value(region)
+    return len(values) > 150 or any(v.op.facts.kernel == "scalar" for v in values)
+
+
+def depending(region: Region, index: Iterable[Value]) -> set[Value]:
+    """The values of a region that depend on some of its params."""
+    found = set(index)
+    for v in postorder(region.results):
+        if any(o in found for o in v.operands):
+            found.add(v)
+    return found
+
+
+def params_of(region: Region) -> Env:
+    """The names of a kernel's operands."""
+    return {p: f"a{k}" for k, p in enumerate(region_params(region))}
 
 
 def enter(w: Writer, v: Value, index: Sequence[str], env: Env) -> Env:

@@ -63,19 +63,12 @@ template <class T> constexpr bool is_signed = T(-1) < T(0);
 template <class T, int N> struct alignas(sizeof(T) * N) Vector { T at[N]; };
 
 // Results of a function that has several.
-template <class A, class B> struct Two { A _0; B _1; };
-template <class A, class B, class C> struct Three { A _0; B _1; C _2; };
-template <class A, class B, class C, class D> struct Four { A _0; B _1; C _2; D _3; };
-template <class A, class B, class C, class D, class E> struct Five { A _0; B _1; C _2; D _3; E _4; };
-template <class A, class B> SYMC_FUNCTION Two<A, B> several(A a, B b) { return {a, b}; }
-template <class A, class B, class C> SYMC_FUNCTION Three<A, B, C> several(A a, B b, C c) { return {a, b, c}; }
-template <class A, class B, class C, class D> SYMC_FUNCTION Four<A, B, C, D> several(A a, B b, C c, D d) {
-  return {a, b, c, d};
-}
-template <class A, class B, class C, class D, class E> SYMC_FUNCTION Five<A, B, C, D, E> several(A a, B b, C c, D d,
-                                                                                                 E e) {
-  return {a, b, c, d, e};
-}
+struct Nothing {};
+template <class A, class B, class C = Nothing, class D = Nothing, class E = Nothing> struct Several {
+  A _0; B _1; C _2; D _3; E _4;
+};
+template <class A, class B, class C = Nothing, class D = Nothing, class E = Nothing>
+SYMC_FUNCTION Several<A, B, C, D, E> several(A a, B b, C c = {}, D d = {}, E e = {}) { return {a, b, c, d, e}; }
 """
 
 BITS = r"""
@@ -201,15 +194,10 @@ SYMC_UNARY(libm_tan, tanf, tan)
 SYMC_UNARY(libm_lgamma, lgammaf, lgamma)
 SYMC_UNARY(math_gamma, tgammaf, tgamma)
 SYMC_UNARY(libm_exp10, exp10f, exp10)
-#define SYMC_BESSEL(name, narrow, wide) /* nan at infinities, as in SciPy */ \
-  template <class T> SYMC_FUNCTION auto name(T x) { \
-    if constexpr (is_same<T, f32>) return SYMC_LIBM(narrow)(x) + (x - x); \
-    else return SYMC_LIBM(wide)(f64(x)) + (f64(x) - f64(x)); \
-  }
-SYMC_BESSEL(libm_j0, j0f, j0)
-SYMC_BESSEL(libm_j1, j1f, j1)
-SYMC_BESSEL(libm_y0, y0f, y0)
-SYMC_BESSEL(libm_y1, y1f, y1)
+#define SYMC_BESSEL(name) /* nan at infinities, as in SciPy */ \
+  SYMC_UNARY(finite_##name, name##f, name) \
+  template <class T> SYMC_FUNCTION auto libm_##name(T x) { return finite_##name(x) + (x - x); }
+SYMC_BESSEL(j0) SYMC_BESSEL(j1) SYMC_BESSEL(y0) SYMC_BESSEL(y1)
 
 template <class A, class B> SYMC_FUNCTION auto copysign(A x, B y) {
   if constexpr (is_same<A, f32>) return SYMC_LIBM(copysignf)(x, f32(y));
@@ -239,33 +227,32 @@ template <class A, class B> SYMC_FUNCTION A times(A x, B y) {
 #endif
 }
 
-// Nan if either is; -0 is less than 0.
-template <class A, class B> SYMC_FUNCTION A maximum(A a, B b_) {
-  const A b = A(b_);
+// Nan if either is; -0 is less than 0. GPUs have instructions for that from sm_80 on.
 #if __CUDA_ARCH__ >= 800
-  if constexpr (is_same<A, f32>) {
-    f32 y;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
-    return y;
-  }
-#endif
-  if (a > b || a != a) return a;
-  if constexpr (is_same<A, f32>) return a == b ? float32_of(bits32(a) & bits32(b)) : b;
-  else return a == b ? float64_of(bits64(a) & bits64(b)) : b;
+SYMC_FUNCTION f32 single_maximum(f32 a, f32 b) {
+  f32 y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
 }
-template <class A, class B> SYMC_FUNCTION A minimum(A a, B b_) {
-  const A b = A(b_);
-#if __CUDA_ARCH__ >= 800
-  if constexpr (is_same<A, f32>) {
-    f32 y;
-    asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
-    return y;
-  }
-#endif
-  if (a < b || a != a) return a;
-  if constexpr (is_same<A, f32>) return a == b ? float32_of(bits32(a) | bits32(b)) : b;
-  else return a == b ? float64_of(bits64(a) | bits64(b)) : b;
+SYMC_FUNCTION f32 single_minimum(f32 a, f32 b) {
+  f32 y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
 }
+#define SYMC_OF_SINGLES(name) if constexpr (is_same<A, f32>) return single_##name(a, b);
+#else
+#define SYMC_OF_SINGLES(name)
+#endif
+#define SYMC_EXTREME(name, beyond, bits) \
+  template <class A, class B> SYMC_FUNCTION A name(A a, B b_) { \
+    const A b = A(b_); \
+    SYMC_OF_SINGLES(name) \
+    if (a beyond b || a != a) return a; \
+    if constexpr (is_same<A, f32>) return a == b ? float32_of(bits32(a) bits bits32(b)) : b; \
+    else return a == b ? float64_of(bits64(a) bits bits64(b)) : b; \
+  }
+SYMC_EXTREME(maximum, >, &)
+SYMC_EXTREME(minimum, <, |)
 
 // Steps of folds, which may be taken in any order.
 template <class A, class B> SYMC_FUNCTION A fold_add(A a, B b) { return a + A(b); }

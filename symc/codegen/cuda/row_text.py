@@ -174,8 +174,7 @@ class RowText:
         w, (threads, steps, vector) = self.w, (self.layout.threads, self.layout.steps, self.layout.vector)
         n, j = w.size(self.rows.length), w.new_index(self.rows.length, "j")
         if steps:
-            w.line(depth, "#pragma unroll")
-            w.line(depth, f"for (int c = 0; c < {steps}; ++c) {{")
+            w.each(depth, "c", steps)
             start = f"{self.first} + " * bool(self.first)
             w.line(depth + 1, f"const {w.index} {j} = {start}(c * {threads} + {self.lane}) * {vector};")
             tests = [t for t in (self.live, "" if self.layout.exact else f"{j} < {n}") if t]
@@ -205,8 +204,7 @@ class RowText:
             self._local(line, local, scope, row, j, inner)
         made = {m: self._results(m, inner) for m in members if m.op.name == "generate"}
         held = {m: [self._held(name, inner) for name in names] for m, names in keeps.items()} if not steps else {}
-        w.line(inner, "#pragma unroll")
-        w.line(inner, f"for (int e = 0; e < {vector}; ++e) {{")
+        w.each(inner, "e", vector)
         element = w.new_index(self.rows.length, "k")
         w.line(inner + 1, f"const {w.index} {element} = {j} + e;")
         index = w.unravel(element, self.rows.inner, inner + 1)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from symc.codegen.cuda.nests import Rows, rows_of
+from symc.codegen.cuda.nests import Rows, is_heavy, rows_of
 from symc.codegen.cuda.row_text import Layout, RowText, lines_of, widest
 from symc.codegen.cuda.source import MOST_THREADS, WARP
 from symc.codegen.cuda.sums import split
-from symc.codegen.cuda.writer import VECTOR, Kernel, Text, Variants, Writer, is_heavy
+from symc.codegen.cuda.writer import VECTOR, Kernel, Text, Variants, Writer
 from symc.ir.dim import Size, ceildiv
 from symc.ir.traverse import every_value, postorder, region_params
 

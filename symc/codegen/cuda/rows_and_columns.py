@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from symc.codegen.cpu.text import identity, number
-from symc.codegen.cuda.nests import Rows, rows_of
+from symc.codegen.cuda.nests import Rows, is_heavy, rows_of
 from symc.codegen.cuda.partials import ACROSS, BLOCKS, TOGETHER, Partial, together
 from symc.codegen.cuda.row_text import Layout, RowText, widest
 from symc.codegen.cuda.rows import layout, power
 from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.vectors import VECTORS, vector_type
-from symc.codegen.cuda.writer import BLOCK, VECTOR, Kernel, Text, Variants, Writer, is_heavy
+from symc.codegen.cuda.writer import BLOCK, VECTOR, Kernel, Text, Variants, Writer
 from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum
 from symc.ir.dtypes import computed
 from symc.ir.value import Region
@@ -155,10 +155,8 @@ class _Text:
                 continue
             text.columns[k] = w.fresh("d")
             w.line(1, f"{vector_type(p.type, how.vector)} {text.columns[k]}[{how.steps}];")
-            w.line(1, "#pragma unroll")
-            w.line(1, f"for (int c = 0; c < {how.steps}; ++c)")
-            w.line(2, "#pragma unroll")
-            w.line(2, f"for (int e = 0; e < {how.vector}; ++e) {text.columns[k]}[c].at[e] = {zero};")
+            w.each(1, "c", how.steps, "")
+            w.each(2, "e", how.vector, f"{text.columns[k]}[c].at[e] = {zero};")
 
     def _clear(self, array: str, zero: str) -> None:
         """Nothing is collected in memory yet. A thread clears what it writes."""
@@ -172,8 +170,7 @@ class _Text:
         if not how.steps:
             return
         n = w.size(self.rows.length)
-        w.line(1, "#pragma unroll")
-        w.line(1, f"for (int c = 0; c < {how.steps}; ++c) {{")
+        w.each(1, "c", how.steps)
         start = f"{text.first} + " * bool(text.first)
         w.line(2, f"const {w.index} j = {start}(c * {how.threads} + lane) * {how.vector};")
         for k, p in self.partials.items():
@@ -186,8 +183,7 @@ class _Text:
         columns = how.threads * how.steps * how.vector
         for k, p in self.partials.items():
             w.line(1, f"__shared__ {p.type} part{k}[{self.several}][{columns}];")
-            w.line(1, "#pragma unroll")
-            w.line(1, f"for (int c = 0; c < {how.steps}; ++c)")
+            w.each(1, "c", how.steps, "")
             at = f"[threadIdx.x / {how.threads}][(c * {how.threads} + lane) * {how.vector} + e]"
             w.line(2, f"for (int e = 0; e < {how.vector}; ++e) part{k}{at} = {text.columns[k]}[c].at[e];")
         w.line(1, "__syncthreads();")
@@ -214,20 +210,16 @@ class _Text:
     def _combine(self, text: RowText) -> None:
         """Combine what the groups of a block have collected, and write the results."""
         w, how, n = self.w, self.how, self.w.size(self.rows.length)
-        each = f"for (int e = 0; e < {how.vector}; ++e)"
         for k, p in self.partials.items():
             w.line(1, f"__shared__ {p.type} part{k}[{HIGH}][{WARP * how.vector}];")
-            w.line(1, "#pragma unroll")
-            w.line(1, f"{each} part{k}[group][e * {WARP} + lane] = {text.columns[k]}[0].at[e];")
+            w.each(1, "e", how.vector, f"part{k}[group][e * {WARP} + lane] = {text.columns[k]}[0].at[e];")
         w.line(1, "__syncthreads();")
         w.line(1, f"const {w.index} j = {text.first} + lane * {how.vector};")
         w.line(1, f"if (group > 0 || j >= {n}) return;")
         for k, p in self.partials.items():
-            w.line(1, "#pragma unroll")
-            w.line(1, f"{each} {{")
+            w.each(1, "e", how.vector)
             w.line(2, f"{p.type} s = part{k}[0][e * {WARP} + lane];")
             other = w.combined(p.kind, "s", f"part{k}[h][e * {WARP} + lane]", p.dtype)
-            w.line(2, "#pragma unroll")
-            w.line(2, f"for (int h = 1; h < {HIGH}; ++h) s = {other};")
+            w.each(2, "h", HIGH, f"s = {other};", first=1)
             w.line(2, f"o{k}[j + e] = {w.stored('s', p.dtype)};")
             w.line(1, "}")

@@ -140,7 +140,7 @@ class _Text:
                 w.line(depth, f"{t} {made[-1][1]} = {w.identity('mul', v.dtype)};")
         return made
 
-    def _then(self, v: Value, first: tuple[str, str], second: tuple[str, str]) -> tuple[str, str]:
+    def _then(self, v: Value, first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, str]:
         """Two values, the one that comes first first."""
         w, dtype = self.w, v.dtype
         if not self._is_linear(v):
@@ -148,17 +148,11 @@ class _Text:
         whole = w.combined("add", w.combined("mul", second[1], first[0], dtype), second[0], dtype)
         return whole, w.combined("mul", second[1], first[1], dtype) if first[1] else ""
 
-    def _append(self, state: State, more: Sequence[tuple[str, str]], depth: int, head: str = "") -> None:
-        """Let values come after a state."""
+    def _append(self, state: State, more: Sequence[tuple[str, ...]], depth: int, head: str = "",
+                before: bool = False) -> None:
+        """Let values come after a state, or ``before`` it."""
         for v, now, new in zip(self.of.sums.values(), state, more, strict=True):
-            text, factor = self._then(v, now, new)
-            update = f"{now[0]} = {text};" + (f" {now[1]} = {factor};" if factor else "")
-            self.w.line(depth, f"{head}{{ {update} }}" if head else update)
-
-    def _prepend(self, state: State, more: Sequence[tuple[str, str]], depth: int, head: str = "") -> None:
-        """Let values come before a state."""
-        for v, now, new in zip(self.of.sums.values(), state, more, strict=True):
-            text, factor = self._then(v, new, now)
+            text, factor = self._then(v, new, now) if before else self._then(v, now, new)
             update = f"{now[0]} = {text};" + (f" {now[1]} = {factor};" if factor else "")
             self.w.line(depth, f"{head}{{ {update} }}" if head else update)
 
@@ -179,8 +173,7 @@ class _Text:
         """Go down a column, or a part of it: to make results, or to ``store`` nothing but the total of the part."""
         w, of = self.w, self.of
         w.lines = []
-        w.line(1, f"const {w.index} line = {w.index}(blockIdx.x) * {BLOCK} + threadIdx.x;")
-        w.line(1, f"if (line >= {w.size(of.lines)}) return;")
+        w.thread("line", of.lines)
         state, begin, last, at = self._state(1), "0", w.size(self.length), f"line + part * {w.size(of.lines)}"
         if self.word == "downparts":
             each = ceildiv(self.length, self.parts)
@@ -212,17 +205,15 @@ class _Text:
         """Code of the totals of each part of a column and all before it."""
         w, lines = self.w, self.w.size(self.of.lines)
         w.lines = []
-        w.line(1, f"const {w.index} line = {w.index}(blockIdx.x) * {BLOCK} + threadIdx.x;")
-        w.line(1, f"if (line >= {lines}) return;")
+        w.thread("line", self.of.lines)
         state = self._state(1)
         self._fetch(state, "line", 1)
         w.line(1, "#pragma unroll 4")
-        w.line(1, f"for ({w.index} part = 1; part < {w.size(self.parts)}; ++part) {{")
-        more = self._state(2)
-        self._fetch(more, f"line + part * {lines}", 2)
-        self._append(state, more, 2)
-        self._keep(state, f"line + part * {lines}", 2)
-        w.line(1, "}")
+        with w.block(1, f"for ({w.index} part = 1; part < {w.size(self.parts)}; ++part)"):
+            more = self._state(2)
+            self._fetch(more, f"line + part * {lines}", 2)
+            self._append(state, more, 2)
+            self._keep(state, f"line + part * {lines}", 2)
         return w.lines
 
     def _fetch(self, state: State, at: str, depth: int, head: str = "") -> None:
@@ -233,34 +224,30 @@ class _Text:
 
     # -- along rows
 
+    def _threads(self, line: str) -> None:
+        """Declarations of what every thread knows."""
+        w = self.w
+        w.lines = []
+        w.line(1, f"const {w.index} line = {line}, thread = threadIdx.x % {self.threads};")
+        if self.word == "warps":
+            w.line(1, f"if (line >= {w.size(self.of.lines)}) return;  // a whole warp")
+        w.line(1, f"const int lane = threadIdx.x % {WARP}, warp = threadIdx.x / {WARP};")
+
     def _along(self) -> list[str]:
         """Make the results of a row, or of a part of it."""
-        w, of, warps = self.w, self.of, self.threads // WARP
-        w.lines = []
-        if self.word == "warps":
-            w.line(1, f"const {w.index} line = {w.index}(blockIdx.x) * {BLOCK // WARP} + threadIdx.x / {WARP};")
-            w.line(1, f"if (line >= {w.size(of.lines)}) return;  // a whole warp")
-        else:
-            w.line(1, f"const {w.index} line = {w.index}(blockIdx.{'y' if self.word == 'parts' else 'x'});")
-        w.line(1, f"const {w.index} thread = threadIdx.x % {self.threads};")
-        w.line(1, f"const int lane = threadIdx.x % {WARP}, warp = threadIdx.x / {WARP};")
+        w, of, parts = self.w, self.of, self.word == "parts"
+        warps = f" * {BLOCK // WARP} + threadIdx.x / {WARP}" * (self.word == "warps")
+        self._threads(f"{w.index}(blockIdx.{'y' if parts else 'x'}){warps}")
         carry = self._state(1)
         first, last = self._part()
-        if self.word == "parts":
-            for array, now in zip(self._arrays(), carry, strict=True):
-                w.line(1, f"if (part > 0) {now[0]} = {array[0]}[line * {w.size(self.parts)} + part - 1];")
-        w.line(1, f"for ({w.index} base = {first}; base < {last}; base += {self.threads}) {{")
-        w.line(2, f"const {w.index} step = base + thread;")
-        w.line(2, f"const bool live = step < {last};")
-        state = self._state(2)
-        self._read(state, last, 2)
-        self._scan(state, carry, "base > 0", warps, 2)
-        w.line(2, "if (live) {")
-        index = self._index("line", "step", 3)
-        env = step(w, of.levels, index, 3)
-        self._store(env, [name for name, _ in state], index, 3)
-        w.line(2, "}")
-        w.line(1, "}")
+        if parts:
+            self._fetch(carry, f"line * {w.size(self.parts)} + part - 1", 1, "if (part > 0) ")
+        with w.block(1, f"for ({w.index} base = {first}; base < {last}; base += {self.threads})"):
+            state = self._read(last)
+            self._scan(state, carry, "part > 0 || base > 0" if parts else "base > 0")
+            with w.block(2, "if (live)"):
+                index = self._index("line", "step", 3)
+                self._store(step(w, of.levels, index, 3), [name for name, _ in state], index, 3)
         return w.lines
 
     def _part(self) -> tuple[str, str]:
@@ -274,62 +261,53 @@ class _Text:
         w.fits[(self.parts + 1) * each] = None
         return f"part * {w.size(each)}", "last"
 
-    def _read(self, state: State, last: str, depth: int) -> None:
+    def _read(self, last: str) -> State:
         """Read the element of a thread."""
         w, of = self.w, self.of
-        w.line(depth, "if (live) {")
-        env = step(w, of.levels, self._index("line", "step", depth + 1), depth + 1)
-        for v, (name, factor) in zip(of.sums.values(), state, strict=True):
-            x, a = self._value(v, env)
-            w.line(depth + 1, f"{name} = {x};" + (f" {factor} = {a};" if factor else ""))
-        w.line(depth, "}")
+        w.line(2, f"const {w.index} step = base + thread;")
+        w.line(2, f"const bool live = step < {last};")
+        state = self._state(2)
+        with w.block(2, "if (live)"):
+            env = step(w, of.levels, self._index("line", "step", 3), 3)
+            for v, (name, factor) in zip(of.sums.values(), state, strict=True):
+                x, a = self._value(v, env)
+                w.line(3, f"{name} = {x};" + (f" {factor} = {a};" if factor else ""))
+        return state
 
-    def _scan(self, state: State, carry: State, later: str, warps: int, depth: int) -> None:
+    def _scan(self, state: State, carry: State, later: str) -> None:
         """Combine what the threads have with all before; ``carry``: with what came before them (``later``: if there is
         such), which grows."""
-        w, types = self.w, self._types()
-        w.line(depth, "#pragma unroll")
-        w.line(depth, f"for (int d = 1; d < {WARP}; d *= 2) {{")
-        before = self._copies(state, lambda name: f"below({name}, d)", depth + 1)
-        self._prepend(state, before, depth + 1, "if (lane >= d) ")
-        w.line(depth, "}")
+        w, warps = self.w, self.threads // WARP
+        named = [(t, name) for t, names in zip(self._types(), state, strict=True) for name in names if name]
+        w.line(2, "#pragma unroll")
+        w.line(2, f"for (int d = 1; d < {WARP}; d *= 2) {{")
+        other = {name: w.fresh("u") for _, name in named}
+        for t, name in named:
+            w.line(3, f"const {t} {other[name]} = below({name}, d);")
+        self._append(state, [(other[a], other.get(b, "")) for a, b in state], 3, "if (lane >= d) ", before=True)
+        w.line(2, "}")
         if warps > 1:
-            for t, names in zip(types, state, strict=True):
-                for name in filter(None, names):
-                    w.line(depth, f"__shared__ {t} {name}part[{warps}];")
-                    w.line(depth, f"if (lane == {WARP - 1}) {name}part[warp] = {name};")
-            w.line(depth, "__syncthreads();")
-        total = self._state(depth)
+            for t, name in named:
+                w.line(2, f"__shared__ {t} {name}part[{warps}];")
+                w.line(2, f"if (lane == {WARP - 1}) {name}part[warp] = {name};")
+            w.line(2, "__syncthreads();")
+        total = self._state(2)
         if warps > 1:
-            ahead = self._state(depth)
-            w.line(depth, "#pragma unroll")
-            w.line(depth, f"for (int k = 0; k < {warps}; ++k) {{")
+            ahead = self._state(2)
+            w.each(2, "k", warps)
             parts = [tuple(f"{name}part[k]" if name else "" for name in names) for names in state]
-            self._append(ahead, parts, depth + 1, "if (k < warp) ")  # type: ignore[arg-type]
-            self._append(total, parts, depth + 1)  # type: ignore[arg-type]
-            w.line(depth, "}")
-            self._prepend(state, ahead, depth, "if (warp > 0) ")
-            w.line(depth, "__syncthreads();")
+            self._append(ahead, parts, 3, "if (k < warp) ")
+            self._append(total, parts, 3)
+            w.line(2, "}")
+            self._append(state, ahead, 2, "if (warp > 0) ", before=True)
+            w.line(2, "__syncthreads();")
         else:
-            for names, now in zip(state, total, strict=True):
-                for name, target in zip(names, now, strict=True):
-                    if name:
-                        w.line(depth, f"{target} = of_lane({name}, {WARP - 1});")
-        later = "part > 0 || base > 0" if self.word == "parts" else later
-        self._prepend(state, carry, depth, f"if ({later}) ")
-        self._prepend(total, carry, depth, f"if ({later}) ")
+            for (_, name), target in zip(named, [x for names in total for x in names if x], strict=True):
+                w.line(2, f"{target} = of_lane({name}, {WARP - 1});")
+        for values in (state, total):
+            self._append(values, carry, 2, f"if ({later}) ", before=True)
         for now, new in zip(carry, total, strict=True):
-            w.line(depth, " ".join(f"{a} = {b};" for a, b in zip(now, new, strict=True) if a))
-
-    def _copies(self, state: State, text: Callable[[str], str], depth: int) -> State:
-        w, made = self.w, []
-        for t, names in zip(self._types(), state, strict=True):
-            pair = [w.fresh("u") if name else "" for name in names]
-            for new, name in zip(pair, names, strict=True):
-                if name:
-                    w.line(depth, f"const {t} {new} = {text(name)};")
-            made.append((pair[0], pair[1]))
-        return made
+            w.line(2, " ".join(f"{a} = {b};" for a, b in zip(now, new, strict=True) if a))
 
     # -- parts of rows
 
@@ -344,22 +322,13 @@ class _Text:
 
     def _sums(self) -> list[str]:
         """Code of the total of each part."""
-        w, warps = self.w, self.threads // WARP
-        w.lines = []
-        w.line(1, f"const {w.index} line = {w.index}(blockIdx.y), thread = threadIdx.x;")
-        w.line(1, f"const int lane = threadIdx.x % {WARP}, warp = threadIdx.x / {WARP};")
+        w = self.w
+        self._threads(f"{w.index}(blockIdx.y)")
         carry = self._state(1)
         first, last = self._part()
         w.line(1, f"const {w.index} begin = {first};")
-        w.line(1, f"for ({w.index} base = begin; base < {last}; base += {self.threads}) {{")
-        w.line(2, f"const {w.index} step = base + thread;")
-        w.line(2, f"const bool live = step < {last};")
-        state = self._state(2)
-        self._read(state, last, 2)
-        word, self.word = self.word, ""
-        self._scan(state, carry, "base > begin", warps, 2)
-        self.word = word
-        w.line(1, "}")
+        with w.block(1, f"for ({w.index} base = begin; base < {last}; base += {self.threads})"):
+            self._scan(self._read(last), carry, "base > begin")
         w.line(1, "if (thread > 0) return;")
         self._keep(carry, f"line * {w.size(self.parts)} + part", 1)
         return w.lines
@@ -372,24 +341,15 @@ class _Text:
 
     def _before(self) -> list[str]:
         """Code of the totals of each part and all before it."""
-        w, warps = self.w, self.threads // WARP
-        w.lines = []
-        w.line(1, f"const {w.index} line = {w.index}(blockIdx.y), thread = threadIdx.x;")
-        w.line(1, f"const int lane = threadIdx.x % {WARP}, warp = threadIdx.x / {WARP};")
+        w, there = self.w, f"if (part < {self.w.size(self.parts)}) "
+        self._threads(f"{w.index}(blockIdx.y)")
         carry = self._state(1)
-        w.line(1, f"for ({w.index} base = 0; base < {w.size(self.parts)}; base += {self.threads}) {{")
-        w.line(2, f"const {w.index} part = base + thread;")
-        w.line(2, f"const {w.index} at = line * {w.size(self.parts)} + part;")
-        state = self._state(2)
-        w.line(2, f"if (part < {w.size(self.parts)}) {{")
-        for arrays, names in zip(self._arrays(), state, strict=True):
-            w.line(3, " ".join(f"{name} = {array}[at];" for array, name in zip(arrays, names, strict=True) if array))
-        w.line(2, "}")
-        word, self.word = self.word, ""
-        self._scan(state, carry, "base > 0", warps, 2)
-        self.word = word
-        w.line(2, f"if (part < {w.size(self.parts)}) {{")
-        self._keep(state, "at", 3)
-        w.line(2, "}")
-        w.line(1, "}")
+        with w.block(1, f"for ({w.index} base = 0; base < {w.size(self.parts)}; base += {self.threads})"):
+            w.line(2, f"const {w.index} part = base + thread;")
+            w.line(2, f"const {w.index} at = line * {w.size(self.parts)} + part;")
+            state = self._state(2)
+            self._fetch(state, "at", 2, there)
+            self._scan(state, carry, "base > 0")
+            with w.block(2, there.rstrip()):
+                self._keep(state, "at", 3)
         return w.lines

@@ -14,12 +14,11 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
-from symc.codegen.cuda.nests import emit_ready, enter
 from symc.codegen.cuda.partials import ACROSS, TOGETHER, Partial, together
 from symc.codegen.cuda.rows import power
 from symc.codegen.cuda.source import WARP
-from symc.codegen.cuda.store_places import Nest, Store, nest_of, step
-from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, needed, params_of
+from symc.codegen.cuda.store_places import Nest, Store, filled, nest_of, step
+from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, needed
 from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum, product
 from symc.ir.dtypes import is_narrow
 from symc.ir.value import Region
@@ -111,25 +110,12 @@ class _Text:
         """Kernel that writes the start of a result."""
         w = self.w
         w.lines = []
-        w.is_index("p", n)
-        w.line(1, f"const {w.index} p = {w.index}(blockIdx.x) * {BLOCK} + threadIdx.x;")
-        w.line(1, f"if (p >= {w.size(n)}) return;")
+        w.thread("p", n)
         if isinstance(start, int):
             w.line(1, f"o{k}[p] = a{start}[p];")
             return w.lines
-        w.line(1, f"o{k}[p] = {w.stored(self._filled(start, 'p'), self.of.kernel.results[k].dtype)};")
+        w.line(1, f"o{k}[p] = {w.stored(filled(w, start, 'p'), self.of.kernel.results[k].dtype)};")
         return w.lines
-
-    def _filled(self, start: Region, position: str) -> str:
-        """An element of what a result is made to hold before."""
-        w, env = self.w, params_of(start)
-        emit_ready(w, start, env, 1)
-        (v,) = start.results
-        if v.op.name == "generate":
-            env = enter(w, v, w.unravel(position, v.attrs["shape"], 1), env)
-            emit_ready(w, v.regions[0], env, 1)
-            v = v.regions[0].results[0]
-        return w.expression(v, env)
 
     # -- one element
 
@@ -170,9 +156,7 @@ class _Text:
         depth = 1
         index = {}
         if own:
-            w.is_index("p", threads)
-            w.line(1, f"const {w.index} p = {w.index}(blockIdx.x) * {BLOCK} + threadIdx.x;")
-            w.line(1, f"if (p >= {w.size(threads)}) return;")
+            w.thread("p", threads)
             index = dict(zip(own, w.unravel("p", [nest.space[a] for a in own], 1), strict=True))
         else:
             w.line(1, "if (threadIdx.x > 0) return;")
@@ -207,7 +191,7 @@ class _Text:
         (found,) = together(w, [partial], n, parts)
         start = self.of.kernel.loops.starts[store.result]
         if isinstance(start, Region):
-            before = self._filled(start, "column")
+            before = filled(w, start, "column")
         else:
             array = f"o{store.result}" if store.result in self.of.kernel.over else f"a{start}"
             before = w.read(f"{array}[column]", store.value.dtype)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from symc.codegen.cuda.nests import emit_ready, enter
-from symc.codegen.cuda.writer import Env, Kernel, Writer, params_of
+from symc.codegen.cuda.nests import emit_ready, enter, params_of
+from symc.codegen.cuda.writer import Env, Kernel, Writer
 from symc.codegen.kernel.index_splitting import size_of
 from symc.ir.dim import Size
 from symc.ir.ops.kernel import projection
 from symc.ir.record import dataclass
 from symc.ir.traverse import postorder, region_params
-from symc.ir.value import Value
+from symc.ir.value import Region, Value
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,18 @@ class Form:
 
 
 _UNIFORM = Form(None, False, frozenset())
+
+
+def filled(w: Writer, start: Region, position: str) -> str:
+    """Text of an element of what a result is made to hold before."""
+    env = params_of(start)
+    emit_ready(w, start, env, 1)
+    (v,) = start.results
+    if v.op.name == "generate":
+        env = enter(w, v, w.unravel(position, v.attrs["shape"], 1), env)
+        emit_ready(w, v.regions[0], env, 1)
+        v = v.regions[0].results[0]
+    return w.expression(v, env)
 
 
 def nest_of(kernel: Kernel) -> Nest | None:

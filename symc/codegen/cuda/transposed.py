@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from symc.codegen.cuda.flat import Flat, flat
-from symc.codegen.cuda.nests import emit_ready
+from symc.codegen.cuda.nests import emit_ready, params_of
 from symc.codegen.cuda.source import WARP
-from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, params_of, storage
+from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, storage
 from symc.ir.dim import Size, ceildiv, product
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value

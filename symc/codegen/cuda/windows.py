@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from symc.codegen.cpu.text import rounded
-from symc.codegen.cuda.nests import emit_ready, enter
-from symc.codegen.cuda.store_places import Nest, nest_of, step
-from symc.codegen.cuda.writer import BLOCK, Kernel, Text, Variants, Writer, params_of, scalar_type
+from symc.codegen.cuda.store_places import Nest, filled, nest_of, step
+from symc.codegen.cuda.writer import BLOCK, Kernel, Text, Variants, Writer, scalar_type
 from symc.ir.dim import Size, ceildiv, product
 from symc.ir.dtypes import is_narrow
 from symc.ir.value import Region
@@ -46,9 +45,7 @@ class Windows(Variants):
         nest, (store,) = self.nest, self.nest.stores
         w = Writer(self.kernel, "i64" if wide else "i32")
         n = product(store.shape)
-        w.is_index("p", n)
-        w.line(1, f"const {w.index} p = {w.index}(blockIdx.x) * {BLOCK} + threadIdx.x;")
-        w.line(1, f"if (p >= {w.size(n)}) return;")
+        w.thread("p", n)
         place = w.unravel("p", store.shape, 1)
         dtype = store.value.dtype
         w.line(1, f"{scalar_type(dtype)} s = {self._start(w)};")
@@ -104,11 +101,4 @@ class Windows(Variants):
         if not isinstance(start, Region):
             array = f"o{store.result}" if store.result in self.kernel.over else f"a{start}"
             return w.read(f"{array}[p]", store.value.dtype)
-        env = params_of(start)
-        emit_ready(w, start, env, 1)
-        (v,) = start.results
-        if v.op.name == "generate":
-            env = enter(w, v, w.unravel("p", v.attrs["shape"], 1), env)
-            emit_ready(w, v.regions[0], env, 1)
-            v = v.regions[0].results[0]
-        return w.expression(v, env)
+        return filled(w, start, "p")

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 
 import numpy as np
@@ -27,9 +28,9 @@ from symc.ir.dim import Size, product
 from symc.ir.dtypes import RECORDS, computed
 from symc.ir.ops.compare import COMPARISONS
 from symc.ir.record import dataclass, field
-from symc.ir.traverse import every_value, postorder, region_params
+from symc.ir.traverse import every_value
 from symc.ir.types import TensorType
-from symc.ir.value import Region, Value
+from symc.ir.value import Value
 
 Env = dict[Value, str]
 
@@ -89,22 +90,6 @@ def scalar_type(dtype: np.dtype) -> str:
     return RECORDS[dtype].computed
 
 
-def is_heavy(region: Region) -> bool:
-    """True if an element is so much work that its text should not be repeated for each of a vector."""
-    values = every_value(region)
-    return len(values) > 150 or any(v.op.facts.kernel == "scalar" for v in values)
-
-
-def depending(region: Region, index: Iterable[Value]) -> set[Value]:
-    """The values of a region that depend on some of its params."""
-    found = set(index)
-    for v in postorder(region.results):
-        if any(o in found for o in v.operands):
-            found.add(v)
-    return found
-
-
-
 @dataclass
 class Writer:
     """Writes one text. ``index``: the type of places and sizes."""
@@ -122,6 +107,24 @@ class Writer:
 
     def line(self, depth: int, text: str) -> None:
         self.lines.append("  " * depth + text)
+
+    @contextmanager
+    def block(self, depth: int, head: str) -> Iterator[int]:
+        """Write a statement and braces around what comes next; how deep that is."""
+        self.line(depth, f"{head} {{")
+        yield depth + 1
+        self.line(depth, "}")
+
+    def each(self, depth: int, name: str, count: int, statement: str = "{", first: int = 0) -> None:
+        """Write a loop of one statement, or the head of one, that is unrolled."""
+        self.line(depth, "#pragma unroll")
+        self.line(depth, f"for (int {name} = {first}; {name} < {count}; ++{name}) {statement}".rstrip())
+
+    def thread(self, name: str, limit: Size) -> None:
+        """Write the number of a thread; those from the limit on return."""
+        self.is_index(name, limit)
+        self.line(1, f"const {self.index} {name} = {self.index}(blockIdx.x) * {BLOCK} + threadIdx.x;")
+        self.line(1, f"if ({name} >= {self.size(limit)}) return;")
 
     def fresh(self, prefix: str) -> str:
         self.count += 1
@@ -351,8 +354,3 @@ def needed(lines: Sequence[str]) -> list[str]:
         if len(kept) == len(lines):
             return kept
         lines = kept
-
-
-def params_of(region: Region) -> Env:
-    """The names of a kernel's operands."""
-    return {p: f"a{k}" for k, p in enumerate(region_params(region))}

@@ -7,6 +7,7 @@ functions refuse. Other packages read the memory in place, by DLPack or ``__cuda
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,14 +20,73 @@ from symc.runtime.cuda.devices import Context, context
 from symc.runtime.cuda.interface import exported
 
 
-class DeviceArray:
+class Elsewhere(ABC):
+    """An array that is not on the host: its numbers are copied where that is asked for, and never unseen."""
+
+    __slots__ = ()
+
+    #: NumPy's operators and functions are not to take it apart.
+    __array_ufunc__ = None
+
+    shape: Any
+    dtype: Any
+
+    @abstractmethod
+    def numpy(self) -> np.ndarray:
+        """A copy on the host. It waits for what is being computed."""
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an array without axes has no length")
+        return self.shape[0]
+
+    def item(self) -> Any:
+        """The one number, as a Python number."""
+        return self.numpy().item()
+
+    def tolist(self) -> Any:
+        """The numbers, as nested lists."""
+        return self.numpy().tolist()
+
+    def __float__(self) -> float:
+        return float(self._one())
+
+    def __int__(self) -> int:
+        return int(self._one())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu":
+            raise TypeError(f"{self!r} is no whole number")
+        return int(self._one())
+
+    def __bool__(self) -> bool:
+        return bool(self._one())
+
+    def __format__(self, how: str) -> str:
+        return format(self.item(), how) if self.shape == () and how else str(self)
+
+    def _one(self) -> Any:
+        if self.size != 1:
+            raise TypeError(f"{self!r} is not one number; .numpy() copies it to the host")
+        return self.item()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise TypeError(f"{self!r} is on a device, and NumPy would copy it unseen; x.numpy() copies it")
+
+
+class DeviceArray(Elsewhere):
     """A contiguous array in row-major order. ``check`` is asked before its numbers are read: it raises what went wrong
     while they were computed."""
 
     __slots__ = ("__weakref__", "address", "check", "context", "dtype", "nbytes", "owner", "shape")
-
-    #: NumPy's operators and functions are not to take it apart.
-    __array_ufunc__ = None
 
     def __init__(self, where: Context, address: int, shape: Sequence[int], dtype: np.dtype, owner: Any,
                  check: Callable[[], None] | None = None):
@@ -41,22 +101,9 @@ class DeviceArray:
         return self.context.name
 
     @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    @property
     def readonly(self) -> bool:
         """True if it is of another package that does not want it written."""
         return isinstance(self.owner, Borrowed) and self.owner.readonly
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("an array without axes has no length")
-        return self.shape[0]
 
     def __repr__(self) -> str:
         return f"DeviceArray({DTYPE_NAMES[self.dtype]}[{', '.join(map(str, self.shape))}], {self.device})"
@@ -90,36 +137,6 @@ class DeviceArray:
             self.check()
         return found
 
-    def item(self) -> Any:
-        """The one number, as a Python number."""
-        return self.numpy().item()
-
-    def tolist(self) -> Any:
-        """The numbers, as nested lists."""
-        return self.numpy().tolist()
-
-    def __float__(self) -> float:
-        return float(self._one())
-
-    def __int__(self) -> int:
-        return int(self._one())
-
-    def __index__(self) -> int:
-        if self.dtype.kind not in "iu":
-            raise TypeError(f"{self!r} is no whole number")
-        return int(self._one())
-
-    def __bool__(self) -> bool:
-        return bool(self._one())
-
-    def __format__(self, how: str) -> str:
-        return format(self.item(), how) if self.shape == () and how else str(self)
-
-    def _one(self) -> Any:
-        if self.size != 1:
-            raise TypeError(f"{self!r} is not one number; .numpy() copies it to the host")
-        return self.item()
-
     def to_device(self, device: str, /, *, stream: Any = None) -> Any:
         """A NumPy array for "cpu", itself for its own device, a copy on another."""
         if device == "cpu":
@@ -133,9 +150,6 @@ class DeviceArray:
         if self.check is not None:
             self.check()
         return self
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        raise TypeError(f"{self!r} is on a device, and NumPy would copy it unseen; x.numpy() copies it")
 
     # -- other packages
 

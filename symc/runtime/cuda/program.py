@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from symc.codegen.cuda.render import Family, family
 from symc.codegen.cuda.sorting import is_sort, sort_form
 from symc.codegen.cuda.source import CudaSource
+from symc.codegen.cuda.templates import Family, family
 from symc.codegen.cuda.user import UserLaunch, has_user_kernel, user_launch
 from symc.codegen.kernel.names import kernel_name, region_name
 from symc.codegen.kernel.source import Form, kernel_form_of

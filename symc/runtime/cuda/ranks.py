@@ -20,7 +20,7 @@ from symc.ir.locks import new_lock
 from symc.ir.plan import Plan
 from symc.ir.types import DTYPE_NAMES
 from symc.runtime.cpu.commit import replace_arrays
-from symc.runtime.cuda.arrays import DeviceArray, device_array
+from symc.runtime.cuda.arrays import DeviceArray, Elsewhere, device_array
 from symc.runtime.cuda.device import Communicator
 from symc.runtime.cuda.devices import Context, context
 from symc.runtime.cuda.frame import Frame
@@ -65,13 +65,10 @@ def group(names: Sequence[str]) -> Group:
         return found
 
 
-class RankArrays:
+class RankArrays(Elsewhere):
     """An array on several devices: ``parts`` of it along the first axis, or (not ``split``) the same on each."""
 
     __slots__ = ("__weakref__", "group", "parts", "split")
-
-    #: NumPy's operators and functions are not to take it apart.
-    __array_ufunc__ = None
 
     def __init__(self, where: Group, parts: Sequence[DeviceArray], split: bool):
         self.group, self.parts, self.split = where, tuple(parts), split
@@ -84,10 +81,6 @@ class RankArrays:
     @property
     def dtype(self) -> np.dtype:
         return self.parts[0].dtype
-
-    @property
-    def ndim(self) -> int:
-        return self.parts[0].ndim
 
     @property
     def nbytes(self) -> int:
@@ -117,34 +110,9 @@ class RankArrays:
     def copy(self) -> RankArrays:
         return RankArrays(self.group, [p.copy() for p in self.parts], self.split)
 
-    def item(self) -> Any:
-        """The one number, as a Python number."""
-        return self.numpy().item()
-
-    def tolist(self) -> Any:
-        """The numbers, as nested lists."""
-        return self.numpy().tolist()
-
-    def __float__(self) -> float:
-        return float(self.item())
-
-    def __int__(self) -> int:
-        return int(self.item())
-
-    def __bool__(self) -> bool:
-        return bool(self.item())
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("an array without axes has no length")
-        return self.shape[0]
-
     def to_device(self, device: str, /, *, stream: Any = None) -> Any:
         """A NumPy array for "cpu", a copy on one device."""
         return self.numpy() if device == "cpu" else device_array(self.numpy(), device)
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        raise TypeError(f"{self!r} is on devices, and NumPy would copy it unseen; x.numpy() copies it")
 
 
 class HostParts:

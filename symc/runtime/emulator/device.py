@@ -43,10 +43,10 @@ FORWARD, BACKWARD = 0, 1
 
 
 class EmulatedDevice(Streams):
-    """Streams, and what they are given. ``checked``: find mistakes; else be quick. ``order``: in which order threads and
-    blocks run (FORWARD, BACKWARD or a seed); ``seed``: in which order works of several streams run. ``fused``: products
-    and sums of kernels may be contracted, as NVRTC does. Streams, events, graphs and kernels that it is given (``Any``)
-    are those it made."""
+    """Streams, and what they are given. ``checked``: find mistakes; else be quick. ``order``: in which order threads
+    and blocks run (FORWARD, BACKWARD or a seed); ``seed``: in which order works of several streams run. ``fused``:
+    products and sums of kernels may be contracted, as NVRTC does. Streams, events, graphs and kernels that it is given
+    (``Any``) are those it made."""
 
     dlpack_device = (1, 0)  # its memory is the host's
 

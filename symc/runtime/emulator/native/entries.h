@@ -3,12 +3,6 @@
 
 template <unsigned... i>
 struct symc_places {};
-template <unsigned n, unsigned... i>
-struct symc_count : symc_count<n - 1, n - 1, i...> {};
-template <unsigned... i>
-struct symc_count<0, i...> {
-    typedef symc_places<i...> type;
-};
 
 template <class F>
 struct symc_entry;
@@ -20,7 +14,7 @@ struct symc_entry<void (*)(A...)> {
         f(*static_cast<A*>(arguments[i])...);
     }
     SYMC_UNWATCHED static inline void call(void (*f)(A...), void** arguments) {
-        spread(f, arguments, typename symc_count<sizeof...(A)>::type());
+        spread(f, arguments, symc_places<__integer_pack(sizeof...(A))...>());
     }
     static const int* widths() {
         static const int all[] = {int(sizeof...(A)), int(sizeof(A))..., 0};
