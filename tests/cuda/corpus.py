@@ -22,7 +22,7 @@ from symc.ir.ops.kernel import results_of
 from symc.ir.record import dataclass
 from symc.opt.engine.passes import optimize
 from symc.runtime.cpu.program import every_step
-from symc.runtime.cuda import products, sums
+from symc.runtime.cuda import products
 from tests.ir import op_cases
 
 #: Sizes at which variants are chosen: few and many elements, and more than 32 bits count.
@@ -54,7 +54,7 @@ def forms_of(f: Function) -> Iterator[Form]:
         if step.kind == "launch":
             yield kernel_form_of(step)
         elif step.kind == "call" and is_product(v):
-            yield from products.forms_of(v) if as_gemm(v) is not None else [sums.form_of(v)]
+            yield from products.forms_of(v) if as_gemm(v) is not None else [products.summed_form(v)]
 
 
 def items_of(name: str, f: Function) -> Iterator[Item]:

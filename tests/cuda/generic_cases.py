@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from symc.codegen.cpu.loops import is_loop_kernel
-from symc.codegen.cuda.generic import generic
+from symc.codegen.cuda.generic import Generic
 from symc.codegen.kernel.collapse import collapse
 from symc.codegen.kernel.names import is_kernel
 from symc.codegen.kernel.scalarize import scalarize
@@ -63,7 +63,7 @@ def cases_of(f: Function, arrays: Sequence[np.ndarray], sizes: Mapping[str, int]
 def case_of(region: Region, operands: list[np.ndarray], sizes: Mapping[str, int], want: list[np.ndarray],
             choice: str = "") -> Case:
     """One kernel."""
-    family = generic((region, ()), None if is_loop_kernel(region) else scalarize(collapse(region)))
+    family = Generic((region, ()), None if is_loop_kernel(region) else scalarize(collapse(region)))
     case = Case(region, operands, dict(sizes), family, want=want)
     case.choice = choice or family.choose(case.number)
     return case

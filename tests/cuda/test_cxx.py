@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from symc.codegen.cuda.cxx import Translator, expression, statements
-from symc.codegen.cuda.generic import generic
+from symc.codegen.cuda.generic import Generic
 from symc.codegen.cuda.prelude import END, PRELUDE
 from symc.codegen.kernel.collapse import collapse
 from symc.codegen.kernel.scalarize import scalarize
@@ -175,7 +175,7 @@ def test_functions_are_those_of_the_cpu(dtype):
     assert len(functions) > 30
     for op in (*functions, *map(lookup, ("fmod", "mod", "floordiv", "maximum", "minimum", "fmax"))):
         region = close_over(leaves, [op(*leaves[: op.facts.arity or 2])])
-        case = Case(region, [x, y], {}, generic((region, ()), scalarize(collapse(region))))
+        case = Case(region, [x, y], {}, Generic((region, ()), scalarize(collapse(region))))
         case.want = run_kernel(region, [x, y], {})
         case.name = op.name
         cases.append(case)
@@ -205,7 +205,7 @@ def test_complex_functions_are_numpys():
         region = close_over([leaf], [lookup(name)(leaf)])
         with np.errstate(all="ignore"):
             want = [lookup(name).reference(z)]
-        cases.append(Case(region, [z], {}, generic((region, ()), scalarize(collapse(region))), want=want))
+        cases.append(Case(region, [z], {}, Generic((region, ()), scalarize(collapse(region))), want=want))
     run(cases, FastDevice())
     for name, case in zip(names, cases, strict=True):
         got, want = case.got[0], case.want[0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.codegen.cuda.generic import generic
+from symc.codegen.cuda.generic import Generic
 from symc.codegen.cuda.indices import NARROW
 from symc.codegen.kernel.collapse import collapse
 from symc.codegen.kernel.scalarize import scalarize
@@ -121,7 +121,7 @@ def test_random_bits_are_those_of_the_cpu():
 def test_indices_have_32_bits_where_sizes_allow(x):
     f = final([sc.exp(x[::-1]).reshape(-1)], [x])
     (v,) = [v for v in f.values() if v.op.name == "fused"]
-    of = generic((v.regions[0], ()), scalarize(collapse(v.regions[0])))
+    of = Generic((v.regions[0], ()), scalarize(collapse(v.regions[0])))
     few, many = ({"n": n, "m": 1000} for n in (1000, NARROW // 1000 + 1))
     assert of.choose(lambda s: evaluate(s, few)) == "" and of.choose(lambda s: evaluate(s, many)) == "wide"
     text = of.source("", "kernel").text

@@ -13,7 +13,7 @@ import pytest
 
 import symc as sc
 from symc.codegen.cuda import prelude
-from symc.codegen.cuda.generic import generic
+from symc.codegen.cuda.generic import Generic
 from symc.codegen.kernel.collapse import collapse
 from symc.codegen.kernel.scalarize import scalarize
 from symc.codegen.plan.inplace import region_pairs
@@ -181,7 +181,7 @@ def test_restrict_where_a_result_lies_in_an_operand(planted):
     case = case_of(region, [given], {"n": 300}, [given * 2 + 1])
     case.inplace = True
     assert region_pairs(region)
-    case.family = generic((region, tuple(region_pairs(region))), scalarize(collapse(region)))
+    case.family = Generic((region, tuple(region_pairs(region))), scalarize(collapse(region)))
     if planted:
         case.family = Mutated(case.family, text=lambda t: t.replace("const f32 *a0", "const f32 *__restrict__ a0"))
         assert "__restrict__" in case.source.text

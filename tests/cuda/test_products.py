@@ -20,8 +20,9 @@ from symc.ir.reference import apply, run_region
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 from symc.opt.engine.passes import optimize
+from symc.runtime.cuda.actions import CopyAction, FillAction, ProductAction
 from symc.runtime.cuda.device import Product
-from symc.runtime.cuda.products import RESULT, SCRATCH, Clear, Copy, Launch, Multiply, forms_of, lower_product
+from symc.runtime.cuda.products import RESULT, SCRATCH, Launch, forms_of, lower_product
 from symc.tensors.callsite import caller
 
 
@@ -56,16 +57,16 @@ def carry_out(step: Step, arrays: list[np.ndarray]) -> np.ndarray:
     memory[RESULT] = memory[here[0]] if here else np.full(v.type.shape, np.nan, v.dtype).reshape(-1)
     memory[SCRATCH] = np.full(lowered.scratch // v.dtype.itemsize, np.nan, v.dtype)
     for op in lowered.operations:
-        if isinstance(op, Multiply):
+        if isinstance(op, ProductAction):
             multiply(op.product, memory[op.a], memory[op.b], memory[op.c])
         elif isinstance(op, Launch):
             launch(op, memory, v)
-        elif isinstance(op, Copy):
-            memory[op.target][:] = memory[op.source]
-            assert op.nbytes == memory[op.target].nbytes
+        elif isinstance(op, CopyAction):
+            memory[op.to][:] = memory[op.source]
+            assert op.nbytes == memory[op.to].nbytes
         else:
-            assert isinstance(op, Clear) and op.nbytes == memory[op.target].nbytes
-            memory[op.target][:] = 0
+            assert isinstance(op, FillAction) and op.nbytes == memory[op.to].nbytes
+            memory[op.to][:] = 0
     for k, a in before.items():
         assert k in here or np.array_equal(memory[k], a, equal_nan=True), f"operand {k} was written"
     return memory[RESULT].reshape(v.type.shape)
@@ -135,23 +136,23 @@ def product(*shapes, contract=((1,), (0,)), batch=((), ()), alpha=1.0, beta=0.0,
 
 def kinds(step: Step) -> list[str]:
     lowered = lower_product(step, lambda size: size)
-    return [type(op).__name__ for op in lowered.operations]
+    return [type(op).__name__.removesuffix("Action") for op in lowered.operations]
 
 
 def test_numbers_known_now_are_part_of_the_one_call():
-    assert kinds(product((4, 5), (5, 6), alpha=2.0)) == ["Multiply"]
-    assert kinds(product((4, 5), (5, 6), (4, 6), alpha=2.0, beta=3.0, in_place=True)) == ["Multiply"]
-    assert kinds(product((4, 5), (5, 6), (4, 6), beta=1.0)) == ["Copy", "Multiply"]
+    assert kinds(product((4, 5), (5, 6), alpha=2.0)) == ["Product"]
+    assert kinds(product((4, 5), (5, 6), (4, 6), alpha=2.0, beta=3.0, in_place=True)) == ["Product"]
+    assert kinds(product((4, 5), (5, 6), (4, 6), beta=1.0)) == ["Copy", "Product"]
 
 
 def test_factors_on_the_device_are_multiplied_by_a_kernel():
     scaled = product((4, 5), (5, 6), (4, 6), (), beta=1.0, times=("beta",))
-    assert kinds(scaled) == ["Launch", "Multiply"]
+    assert kinds(scaled) == ["Launch", "Product"]
     both = product((4, 5), (5, 6), (4, 6), (), beta=1.0, times=("alpha",))
-    assert kinds(both) == ["Multiply", "Launch"]
+    assert kinds(both) == ["Product", "Launch"]
     assert lower_product(both, lambda size: size).scratch == 0
     in_place = product((4, 5), (5, 6), (4, 6), (), beta=1.0, times=("alpha",), in_place=True)
-    assert kinds(in_place) == ["Multiply", "Launch"]
+    assert kinds(in_place) == ["Product", "Launch"]
     assert lower_product(in_place, lambda size: size).scratch == 4 * 6 * 8
 
 
@@ -181,7 +182,7 @@ def computed(outputs, compute: str = "highest") -> list[str]:
     f = build(outputs, None, None, None, None, "f", caller()).function
     steps = [s for s in make_plan(optimize(f).function).steps if is_product(s.value)]
     lowered = [lower_product(s, lambda size: 4, compute) for s in steps]
-    return [op.product.compute for x in lowered for op in x.operations if isinstance(op, Multiply)]
+    return [op.product.compute for x in lowered for op in x.operations if isinstance(op, ProductAction)]
 
 
 def test_halves_are_multiplied_exactly_by_tensor_cores():

@@ -22,7 +22,7 @@ from symc.ir.types import concrete_shape
 from symc.runtime.cpu.executor import ARENA, Code, Template
 from symc.runtime.cpu.lower import interface_of
 from symc.runtime.cpu.timing import Laps
-from symc.runtime.cuda import checks, products, solver, sums
+from symc.runtime.cuda import checks, products, solver
 from symc.runtime.cuda.actions import Action, Failure
 from symc.runtime.cuda.lowering import _PART, DeviceLowering, Loaded
 
@@ -81,7 +81,7 @@ class DevicePlanLowering(DeviceLowering):
             return checks.lower_check(self, plan, step.value, reads, writes, launch)
         lowered = products.lower_product(step, self.number, self.precision)
         if lowered is None:
-            return self._launch(plan, step.value, self.launches[sums.form_of(step.value)], reads, writes)
+            return self._launch(plan, step.value, self.launches[products.summed_form(step.value)], reads, writes)
         scratch = self.memory(lowered.scratch) if lowered.scratch else -1
         places = {products.RESULT: writes[0], products.SCRATCH: scratch, **dict(enumerate(reads))}
         for x in lowered.operations:

@@ -13,7 +13,7 @@ from symc.errors import ConvergenceError
 from symc.ir.dim import Size
 from symc.ir.ops.implicit import converged
 from symc.ir.plan import Plan, Step
-from symc.ir.record import dataclass, field
+from symc.ir.record import dataclass, field, replace
 from symc.ir.traverse import every_value
 from symc.ir.value import Value
 from symc.runtime.cpu.executor import ARENA, Address
@@ -215,12 +215,12 @@ class DeviceLowering(PlanLowering):
                 self.do(CopyAction(s, aligned[s], n, self.lane))
 
     def operation(self, plan: Plan, v: Value, x: products.Operation, places: Mapping[int, int]) -> None:
-        if isinstance(x, products.Multiply):
-            self.do(ProductAction(x.product, places[x.a], places[x.b], places[x.c], self.lane))
-        elif isinstance(x, products.Copy):
-            self.do(CopyAction(places[x.target], places[x.source], x.nbytes, self.lane))
-        elif isinstance(x, products.Clear):
-            self.do(FillAction(places[x.target], x.nbytes, self.lane))
+        if isinstance(x, ProductAction):
+            self.do(replace(x, a=places[x.a], b=places[x.b], c=places[x.c], lane=self.lane))
+        elif isinstance(x, CopyAction):
+            self.do(replace(x, to=places[x.to], source=places[x.source], lane=self.lane))
+        elif isinstance(x, FillAction):
+            self.do(replace(x, to=places[x.to], lane=self.lane))
         else:
             region = x.form[0]
             operands = zip([places[k] for k in x.operands], self._nbytes(region.params), strict=True)

@@ -15,10 +15,16 @@ from collections.abc import Callable, Sequence
 from symc.codegen.kernel.source import Form
 from symc.codegen.plan.gemm import Gemm, as_gemm
 from symc.ir.dim import Size
-from symc.ir.ops.gemm import combine, gemm, parts, scale
+from symc.ir.ops.arithmetic import mul
+from symc.ir.ops.gemm import combine, gemm, parts, product_of, scale
+from symc.ir.ops.linalg import Axes, free_axes
+from symc.ir.ops.reduce import sum_
+from symc.ir.ops.shape import broadcast, transpose
 from symc.ir.plan import Step
 from symc.ir.record import dataclass
-from symc.ir.value import Region, Value, param
+from symc.ir.traverse import close_over
+from symc.ir.value import Region, Value, fresh_input, param
+from symc.runtime.cuda.actions import CopyAction, FillAction, ProductAction
 from symc.runtime.cuda.device import Product
 
 #: Dtypes all of whose numbers tf32 has (11 bits of precision, the exponents of f32): what is cast from them to f32 is
@@ -33,16 +39,6 @@ Number = Callable[[Size], int]
 
 
 @dataclass(frozen=True)
-class Multiply:
-    """``Device.product`` of matrices at these places."""
-
-    product: Product
-    a: Place
-    b: Place
-    c: Place
-
-
-@dataclass(frozen=True)
 class Launch:
     """A kernel that reads ``operands`` and writes ``result``."""
 
@@ -51,20 +47,8 @@ class Launch:
     result: Place
 
 
-@dataclass(frozen=True)
-class Copy:
-    target: Place
-    source: Place
-    nbytes: int
-
-
-@dataclass(frozen=True)
-class Clear:
-    target: Place
-    nbytes: int
-
-
-Operation = Multiply | Launch | Copy | Clear
+#: Actions name places here where they name slots in a plan.
+Operation = ProductAction | Launch | CopyAction | FillAction
 
 
 @dataclass(frozen=True)
@@ -123,10 +107,10 @@ class _Lowering:
         beta = 0.0 if "c" not in self.given else 1.0 if "beta" in self.given else self.attrs["beta"]
         return LoweredProduct((*added, self._multiply(self.attrs["alpha"], beta, RESULT)))
 
-    def _multiply(self, alpha: float, beta: float, target: Place) -> Multiply:
+    def _multiply(self, alpha: float, beta: float, target: Place) -> ProductAction:
         layout = column_major(self.m, self.n, self.k, self.form, self.batch)
         product = Product(alpha=alpha, beta=beta, dtype=self.value.dtype, compute=self.compute, **layout)
-        return Multiply(product, self.given["b"], self.given["a"], target)
+        return ProductAction(product, self.given["b"], self.given["a"], target)
 
     def _add(self) -> Sequence[Operation]:
         """Put what is added where the result will be."""
@@ -134,12 +118,12 @@ class _Lowering:
             return [self._scaled()]
         if "c" not in self.given or self.in_place:
             return []
-        return [Copy(RESULT, self.given["c"], self.nbytes)]
+        return [CopyAction(RESULT, self.given["c"], self.nbytes)]
 
     def _of_nothing(self) -> Sequence[Operation]:
         """Sums of no terms are 0, whatever alpha is: what is left is what is added."""
         if "c" not in self.given:
-            return [Clear(RESULT, self.nbytes)]
+            return [FillAction(RESULT, self.nbytes)]
         return self._add() if self.attrs["beta"] == 1 and "beta" not in self.given else [self._scaled()]
 
     def _scaled(self) -> Launch:
@@ -191,3 +175,33 @@ def combining(v: Value) -> Region:
     types = {"product": v.type, **{name: x.type for name, x in parts(v).items() if name not in "ab"}}
     given = {name: param(i, t) for i, (name, t) in enumerate(types.items())}
     return Region(types.values(), [combine(v, given.pop("product"), given)])
+
+
+def summed_form(v: Value) -> Form:
+    """The kernel of a `dot` or `gemm`, of the operands of the step."""
+    given = [fresh_input(o.type) for o in v.operands]
+    if v.op is gemm:
+        pair = product_of(v, given[0], given[1])
+        rest = {name: x for name, x in parts(v, given).items() if name not in "ab"}
+        result = combine(v, _summed(pair), rest)
+    else:
+        result = _summed(v, given[0], given[1])
+    return close_over(given, [result]), ()
+
+
+def _summed(v: Value, a: Value | None = None, b: Value | None = None) -> Value:
+    """A `dot` as a sum of products."""
+    a, b = v.operands[0] if a is None else a, v.operands[1] if b is None else b
+    contract, batch = v.attrs["contract"], v.attrs["batch"]
+    rows, columns = free_axes(a, contract[0], batch[0]), free_axes(b, contract[1], batch[1])
+    x, y = _in_order(a, (*batch[0], *rows, *contract[0])), _in_order(b, (*batch[1], *columns, *contract[1]))
+    n, m, k = len(batch[0]), len(rows), len(columns)
+    shape = (*v.shape, *(a.shape[i] for i in contract[0]))
+    last = tuple(range(n + m + k, len(shape)))
+    x = broadcast(x, axes=(*range(n + m), *last), shape=shape)
+    y = broadcast(y, axes=(*range(n), *range(n + m, n + m + k), *last), shape=shape)
+    return sum_(mul(x, y), axes=last) if last else mul(x, y)
+
+
+def _in_order(x: Value, axes: Axes) -> Value:
+    return x if axes == tuple(range(x.ndim)) else transpose(x, perm=axes)

@@ -27,7 +27,7 @@ from symc.ir.requires import Requirement, requirements
 from symc.ir.value import Region
 from symc.runtime.cpu.commit import replace_arrays
 from symc.runtime.cpu.program import KernelRecord, every_step
-from symc.runtime.cuda import checks, products, solver, sums
+from symc.runtime.cuda import checks, products, solver
 from symc.runtime.cuda.arrays import DeviceArray
 from symc.runtime.cuda.device import Communicator, Kernel, Memory, Resources, Signature
 from symc.runtime.cuda.devices import Context
@@ -301,7 +301,7 @@ def forms_of(plan: Plan, step: Step, device: str) -> Sequence[Form]:
     if not is_product(step.value):
         raise refusal(plan, step, device)
     product = as_gemm(step.value, narrow=True)
-    return (sums.form_of(step.value),) if product is None else products.forms_of(step.value)
+    return (products.summed_form(step.value),) if product is None else products.forms_of(step.value)
 
 
 def refusal(plan: Plan, step: Step, device: str, why: str = "") -> DeviceError:

@@ -28,11 +28,10 @@ from symc.runtime.emulator import kernels, native
 from symc.runtime.emulator.emulated_cublas import ProductCall
 from symc.runtime.emulator.emulated_cusolver import FactorizationCall
 from symc.runtime.emulator.errors import EmulationError
-from symc.runtime.emulator.kernels import Arguments, LaunchShape, Module
+from symc.runtime.emulator.kernels import Arguments, LaunchShape, LaunchTraffic, Module, traffic_of
 from symc.runtime.emulator.memory import EmulatedMemory, Heap, PinnedMemory, host_bytes
 from symc.runtime.emulator.ranks import communicators
 from symc.runtime.emulator.streams import Streams, Work
-from symc.runtime.emulator.traffic import LaunchTraffic, traffic_of
 
 #: What an H200 has.
 ARCH, MULTIPROCESSORS, SHARED_BYTES, L2_BYTES = "sm_90", 132, 232448, 60 * 2**20
