@@ -27,7 +27,7 @@ from tests.cuda.corpus import Item, corpus
 ARCHS = ("sm_90", "sm_75", "sm_80", "sm_100")
 #: How many tests share the kernels, and how many kernels are compiled at once: reading the prelude takes longer than
 #: compiling most kernels.
-PARTS, TOGETHER = 12, 25
+PARTS, TOGETHER = 6, 50
 REGISTERS, SHARED = 65536, 48 * 1024
 #: The compiler keeps a few values in memory by its own choice: so that more blocks fit on a multiprocessor, while a
 #: function is called that is not inlined (a division of doubles, what only draws and tangents call). At most so many

@@ -16,17 +16,8 @@ import numpy as np
 
 from symc.errors import InternalError
 from symc.runtime.cpu.executor import Op, Word
-from symc.runtime.cuda.actions import (
-    Action,
-    CollectiveAction,
-    CopyAction,
-    FactorizationAction,
-    FillAction,
-    LaunchAction,
-    ProductAction,
-    RecordAction,
-    Touched,
-)
+from symc.runtime.cuda import actions
+from symc.runtime.cuda.actions import Action, Touched
 from symc.runtime.cuda.device import Communicator, Event, Graph, Memory, Span, Stream
 from symc.runtime.cuda.devices import Context
 from symc.runtime.cuda.lower import DeviceLowered
@@ -196,30 +187,30 @@ class Frame:
     def _bind(self, action: Action) -> Callable[[], None]:
         """The action bound to the memory of this frame."""
         device, words = self.device, self.words
-        if isinstance(action, RecordAction):
+        if isinstance(action, actions.RecordAction):
             event, stream = self._events[action.event], self._streams[action.lane]
             return lambda: device.record(event, stream)
         stream = self._streams[action.lane]
-        if isinstance(action, LaunchAction):
+        if isinstance(action, actions.LaunchAction):
             return self._bind_launch(action, stream)
-        if isinstance(action, ProductAction):
+        if isinstance(action, actions.ProductAction):
             p, a, b, c = action.product, action.a, action.b, action.c
             return lambda: device.product(p, words[a], words[b], words[c], stream)
-        if isinstance(action, FactorizationAction):
+        if isinstance(action, actions.FactorizationAction):
             f, slots = action.factorization, action.slots
             return lambda: device.factorize(f, [words[s] for s in slots], stream)
-        if isinstance(action, CopyAction):
+        if isinstance(action, actions.CopyAction):
             to, source, nbytes = action.to, action.source, action.nbytes
             return lambda: self._copy(to, source, nbytes, stream)
-        if isinstance(action, CollectiveAction):
+        if isinstance(action, actions.CollectiveAction):
             return self._bind_collective(action, stream)
-        if isinstance(action, FillAction):
+        if isinstance(action, actions.FillAction):
             to, nbytes = action.to, action.nbytes
             return lambda: device.fill(words[to], 0, nbytes, stream) if nbytes else None
         event = self._events[action.event]
         return lambda: device.wait(stream, event)
 
-    def _bind_launch(self, a: LaunchAction, stream: Stream) -> Callable[[], None]:
+    def _bind_launch(self, a: actions.LaunchAction, stream: Stream) -> Callable[[], None]:
         device, kernel, grid, block, shared = self.device, a.kernel, a.grid, a.block, a.shared
         cells = self._array.ctypes.data + 8 * np.array(a.cells, np.int64)
         address = cells.ctypes.data
@@ -231,7 +222,7 @@ class Frame:
 
         return launch
 
-    def _bind_collective(self, a: CollectiveAction, stream: Stream) -> Callable[[], None]:
+    def _bind_collective(self, a: actions.CollectiveAction, stream: Stream) -> Callable[[], None]:
         rank, words = self._rank, self.words
         if rank is None:
             return lambda: self._copy(a.to, a.source, a.count * a.dtype.itemsize, stream)

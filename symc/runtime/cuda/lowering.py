@@ -19,20 +19,8 @@ from symc.ir.value import Value
 from symc.runtime.cpu.executor import ARENA, Address
 from symc.runtime.cpu.lower import PlanLowering
 from symc.runtime.cpu.lowering import Slots
-from symc.runtime.cuda import products
-from symc.runtime.cuda.actions import (
-    Action,
-    CollectiveAction,
-    CopyAction,
-    Failure,
-    FillAction,
-    LaunchAction,
-    Origin,
-    ProductAction,
-    RecordAction,
-    Touched,
-    WaitAction,
-)
+from symc.runtime.cuda import actions, products
+from symc.runtime.cuda.actions import Action, Failure, Origin, Touched
 from symc.runtime.cuda.device import Kernel
 
 #: The instruction that runs an action: one operand, its number.
@@ -93,7 +81,7 @@ class DeviceLowering(PlanLowering):
 
     def event(self, lane: int) -> int:
         """An event that happens when a lane is done with what it has been given."""
-        self.do(RecordAction(self.events, lane))
+        self.do(actions.RecordAction(self.events, lane))
         self.events += 1
         return self.events - 1
 
@@ -118,7 +106,7 @@ class DeviceLowering(PlanLowering):
 
     def copy(self, to: int, source: int, nbytes: Size) -> None:
         assert isinstance(nbytes, int)
-        self.do(CopyAction(to, source, nbytes, self.lane))
+        self.do(actions.CopyAction(to, source, nbytes, self.lane))
 
     def _launch(self, plan: Plan, v: Value, launch: Any, reads: Sequence[int], writes: Sequence[int]) -> None:
         types = v.types
@@ -158,7 +146,7 @@ class DeviceLowering(PlanLowering):
         read = [(s, n) for s, (_, n) in zip(reads, operands)]
         written = [(s, n) for s, (_, n) in zip(writes, results)]
         own = (*scratch, *written) if position else ()  # the first entry does not know what is there
-        self.do(LaunchAction(kernel, grid, entry.block, self.number(entry.shared), tuple(cells),  # type: ignore[arg-type]
+        self.do(actions.LaunchAction(kernel, grid, entry.block, self.number(entry.shared), tuple(cells),  # type: ignore[arg-type]
                              (*read, *own, *flag), (*written, *scratch, *flag), self.lane, of, position))
 
     def nothing(self) -> Touched:
@@ -174,7 +162,7 @@ class DeviceLowering(PlanLowering):
         found = {s: self.memory(n) for s, n in moving.items()}
         for s, n in operands:
             if s in found:
-                self.do(CopyAction(found[s], s, n, self.lane))
+                self.do(actions.CopyAction(found[s], s, n, self.lane))
         return found
 
     def flag(self, failure: Failure) -> int:
@@ -189,10 +177,10 @@ class DeviceLowering(PlanLowering):
         else there is to do beside it."""
         lane = self.lane if self.own is None else self.own
         if lane != self.lane:
-            self.do(WaitAction(self.event(self.lane), lane))
-        self.do(CollectiveAction(to, source, self.number(v.type.size), v.dtype, v.attrs["kind"], lane))
+            self.do(actions.WaitAction(self.event(self.lane), lane))
+        self.do(actions.CollectiveAction(to, source, self.number(v.type.size), v.dtype, v.attrs["kind"], lane))
         if lane != self.lane:
-            self.do(WaitAction(self.event(lane), self.lane))
+            self.do(actions.WaitAction(self.event(lane), self.lane))
 
     def user(self, v: Value, load: Any, reads: Sequence[int], writes: Sequence[int]) -> None:
         """A kernel that the user wrote. ``load``: gives its entry, loaded."""
@@ -204,22 +192,23 @@ class DeviceLowering(PlanLowering):
         read, written = ([(aligned.get(s, s), n) for s, n in part] for part in (operands, results))
         if all(launch.grid):
             cells = [*(s for s, _ in (*read, *written)), *map(self.code.slot, launch.numbers)]
-            self.do(LaunchAction(load(launch, len(read) + len(written)), launch.grid, launch.block, launch.shared,
-                                 tuple(cells), tuple(read), tuple(written), self.lane))
+            kernel = load(launch, len(read) + len(written))
+            self.do(actions.LaunchAction(kernel, launch.grid, launch.block, launch.shared, tuple(cells), tuple(read),
+                                         tuple(written), self.lane))
         self._back(aligned, results)
 
     def _back(self, aligned: Mapping[int, int], results: Sequence[Touched]) -> None:
         """Copy results that were written where vectors start to where they belong."""
         for s, n in results:
             if s in aligned:
-                self.do(CopyAction(s, aligned[s], n, self.lane))
+                self.do(actions.CopyAction(s, aligned[s], n, self.lane))
 
     def operation(self, plan: Plan, v: Value, x: products.Operation, places: Mapping[int, int]) -> None:
-        if isinstance(x, ProductAction):
+        if isinstance(x, actions.ProductAction):
             self.do(replace(x, a=places[x.a], b=places[x.b], c=places[x.c], lane=self.lane))
-        elif isinstance(x, CopyAction):
+        elif isinstance(x, actions.CopyAction):
             self.do(replace(x, to=places[x.to], source=places[x.source], lane=self.lane))
-        elif isinstance(x, FillAction):
+        elif isinstance(x, actions.FillAction):
             self.do(replace(x, to=places[x.to], lane=self.lane))
         else:
             region = x.form[0]
@@ -244,12 +233,12 @@ class _Lanes:
         if self.others:
             start = self.lowering.event(0)
             for lane in self.others:
-                self.lowering.do(WaitAction(start, lane))
+                self.lowering.do(actions.WaitAction(start, lane))
 
     def enter(self, at: int, step: Step) -> None:
         self.lowering.lane = step.lane
         for w in step.waits:
-            self.lowering.do(WaitAction(self.events[w], step.lane))
+            self.lowering.do(actions.WaitAction(self.events[w], step.lane))
 
     def leave(self, at: int) -> None:
         if at in self.awaited:
@@ -257,7 +246,7 @@ class _Lanes:
 
     def join(self) -> None:
         for lane in self.others:
-            self.lowering.do(WaitAction(self.lowering.event(lane), 0))
+            self.lowering.do(actions.WaitAction(self.lowering.event(lane), 0))
         self.lowering.lane = 0
 
 
