@@ -19,8 +19,7 @@ from symc.errors import InputError
 from symc.ir.dtypes import ARITHMETIC
 from symc.ir.types import DTYPES
 from symc.runtime.cuda import dlpack
-from symc.runtime.cuda.dlpack import export, imported, is_versioned
-from symc.runtime.cuda.interface import CPU, CUDA, MANAGED, PINNED, exported
+from symc.runtime.cuda.dlpack import CPU, CUDA, MANAGED, PINNED, export, exported, imported, is_versioned
 
 HOST, DEVICE = (CPU, 0), (CUDA, 0)
 SHAPES = [(), (3,), (2, 3), (1, 5, 1), (0,), (3, 0, 2)]

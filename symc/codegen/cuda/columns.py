@@ -134,9 +134,8 @@ class _Text:
         for members in self.rows.passes:
             self._fold(members, env, done, "0", "1")
             self._down(members, done)
-        w.line(1, "if (high == 0 && live) {")
-        self._store(env, done, self.vector, "column", 2)
-        w.line(1, "}")
+        with w.block(1, "if (high == 0 && live)"):
+            self._store(env, done, self.vector, "column", 2)
         return w.lines
 
     def _partial(self, members: Sequence[Value]) -> list[str]:
@@ -146,12 +145,11 @@ class _Text:
         done = self._known(members)
         self._fold(members, env, done, f"{w.index}(blockIdx.y)", f"{w.index}(gridDim.y)")
         self._down(members, done)
-        w.line(1, "if (high == 0 && live) {")
-        for m in members:
-            for p, name in zip(self.partials[m], done[m], strict=True):
-                at = f"{w.index}(blockIdx.y) * {w.size(self.rows.count)} + column"
-                w.line(2, f"store_array<{self.vector}>({p.array} + {at}, {name});")
-        w.line(1, "}")
+        with w.block(1, "if (high == 0 && live)"):
+            for m in members:
+                for p, name in zip(self.partials[m], done[m], strict=True):
+                    at = f"{w.index}(blockIdx.y) * {w.size(self.rows.count)} + column"
+                    w.line(2, f"store_array<{self.vector}>({p.array} + {at}, {name});")
         return w.lines
 
     def _known(self, members: Sequence[Value]) -> dict[Value, list[str]]:
@@ -243,17 +241,16 @@ class _Text:
                     at = w.offset([w.index_text(i, scope) for i in v.operands[1:]], v.operands[0].shape)
                     w.line(3, f"{vector_type(storage(v.dtype), vector)} {local[line]}; "
                               f"load_vector({local[line]}, {scope[v.operands[0]]} + {at});")
-        w.each(3, "e", vector)
-        own = self._column(env, done, "e", 4)
-        for m in members:
-            scope = self._inside(m, index, own)
-            for v, line in self.of.lines(m).items():
-                scope[v] = w.fresh("t")
-                w.line(4, f"const {scalar_type(v.dtype)} {scope[v]} = {w.read(f'{local[line]}.at[e]', v.dtype)};")
-            w.emit(postorder(m.regions[0].results), scope, 4)
-            for p, name, x in zip(self.partials[m], names[m], m.regions[0].results, strict=True):
-                w.line(4, f"{name}[e] = {w.combined(p.kind, f'{name}[e]', w.expression(x, scope), p.dtype)};")
-        w.line(3, "}")
+        with w.loop(3, "e", vector):
+            own = self._column(env, done, "e", 4)
+            for m in members:
+                scope = self._inside(m, index, own)
+                for v, line in self.of.lines(m).items():
+                    scope[v] = w.fresh("t")
+                    w.line(4, f"const {scalar_type(v.dtype)} {scope[v]} = {w.read(f'{local[line]}.at[e]', v.dtype)};")
+                w.emit(postorder(m.regions[0].results), scope, 4)
+                for p, name, x in zip(self.partials[m], names[m], m.regions[0].results, strict=True):
+                    w.line(4, f"{name}[e] = {w.combined(p.kind, f'{name}[e]', w.expression(x, scope), p.dtype)};")
         w.line(2, "}")
         w.line(1, "}")
         done.update(names)
@@ -274,11 +271,10 @@ class _Text:
             w.each(1, "e", vector, f"{name}part[high]{at} = {name}[e];")
         w.line(1, "__syncthreads();")
         for p, name in found:
-            w.each(1, "e", vector)
-            w.line(2, f"{name}[e] = {name}part[0]{at};")
-            other = w.combined(p.kind, f"{name}[e]", f"{name}part[h]{at}", p.dtype)
-            w.each(2, "h", HIGH, f"{name}[e] = {other};", first=1)
-            w.line(1, "}")
+            with w.loop(1, "e", vector):
+                w.line(2, f"{name}[e] = {name}part[0]{at};")
+                other = w.combined(p.kind, f"{name}[e]", f"{name}part[h]{at}", p.dtype)
+                w.each(2, "h", HIGH, f"{name}[e] = {other};", first=1)
 
     def _store(self, env: Env, done: dict[Value, list[str]], vector: int, at: str, depth: int) -> None:
         """Write the results of the columns of a thread."""
@@ -290,10 +286,9 @@ class _Text:
             return
         for k, out in enumerate(outs):
             w.line(depth, f"{storage(out.value.dtype)} y{k}[{vector}];")
-        w.each(depth, "e", vector)
-        scope = self._column(env, done, "e", depth + 1)
-        for k, out in enumerate(outs):
-            w.line(depth + 1, f"y{k}[e] = {w.stored(w.expression(out.value, scope), out.value.dtype)};")
-        w.line(depth, "}")
+        with w.loop(depth, "e", vector):
+            scope = self._column(env, done, "e", depth + 1)
+            for k, out in enumerate(outs):
+                w.line(depth + 1, f"y{k}[e] = {w.stored(w.expression(out.value, scope), out.value.dtype)};")
         for k in range(len(outs)):
             w.line(depth, f"store_array<{vector}>(o{k} + {at}, y{k});")

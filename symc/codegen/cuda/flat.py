@@ -188,18 +188,17 @@ class _Text:
     def _rest(self, scope: Env, n: Size) -> None:
         w, (come, go) = self.w, self._names(scope)
         step = self.vector if self.rows else 1
-        t_ = f" * {step}" if step > 1 else ""
+        start = f"first + {w.index}(threadIdx.x)" + f" * {step}" * (step > 1)
         w.line(2, "#pragma unroll 1")
-        w.line(2, f"for ({w.index} p = first + {w.index}(threadIdx.x){t_}; p < {w.size(n)}; p += {BLOCK * step}) {{")
-        for t, x, array in come:
-            w.line(3, f"{vector_type(t, step)} {x}; load_vector({x}, {array} + p);" if self.rows else
-                   f"const {t} {x} = {array}[p];")
-        w.line(3, " ".join(f"{vector_type(t, step) if self.rows else t} {y};" for t, y, _ in go))
-        w.line(3, f"compute({', '.join(['p', *[x for _, x, _ in (*come, *go)]])});")
-        for _, y, k in go:
-            at = self.of.place(w, k, "p")
-            w.line(3, f"store_vector({at}, {y});" if self.rows else f"{_element(at)} = {y};")
-        w.line(2, "}")
+        with w.block(2, f"for ({w.index} p = {start}; p < {w.size(n)}; p += {BLOCK * step})"):
+            for t, x, array in come:
+                w.line(3, f"{vector_type(t, step)} {x}; load_vector({x}, {array} + p);" if self.rows else
+                       f"const {t} {x} = {array}[p];")
+            w.line(3, " ".join(f"{vector_type(t, step) if self.rows else t} {y};" for t, y, _ in go))
+            w.line(3, f"compute({', '.join(['p', *[x for _, x, _ in (*come, *go)]])});")
+            for _, y, k in go:
+                at = self.of.place(w, k, "p")
+                w.line(3, f"store_vector({at}, {y});" if self.rows else f"{_element(at)} = {y};")
 
 
 def _element(address: str) -> str:

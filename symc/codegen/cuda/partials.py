@@ -61,14 +61,12 @@ def together(w: Writer, found: Sequence[Partial], columns: Size, count: Size) ->
         names.append(w.fresh("s"))
         w.line(1, f"{p.type} {names[-1]} = {w.identity(p.kind, p.dtype)};")
     i = w.new_index(count, "g")
-    w.line(1, f"if (column < {w.size(columns)}) {{")
-    w.line(2, "#pragma unroll 4")
-    w.line(2, f"for ({w.index} {i} = high; {i} < {w.size(count)}; {i} += {high}) {{")
-    for name, p in zip(names, found, strict=True):
-        part = f"{p.array}[{i} * {w.size(columns)} + column]"
-        w.line(3, f"{name} = {w.combined(p.kind, name, part, p.dtype)};")
-    w.line(2, "}")
-    w.line(1, "}")
+    with w.block(1, f"if (column < {w.size(columns)})"):
+        w.line(2, "#pragma unroll 4")
+        with w.block(2, f"for ({w.index} {i} = high; {i} < {w.size(count)}; {i} += {high})"):
+            for name, p in zip(names, found, strict=True):
+                part = f"{p.array}[{i} * {w.size(columns)} + column]"
+                w.line(3, f"{name} = {w.combined(p.kind, name, part, p.dtype)};")
     for name, p in zip(names, found, strict=True):
         w.line(1, f"__shared__ {p.type} {name}part[{high}][{ACROSS}];")
         w.line(1, f"{name}part[high][threadIdx.x % {ACROSS}] = {name};")

@@ -204,23 +204,22 @@ class RowText:
             self._local(line, local, scope, row, j, inner)
         made = {m: self._results(m, inner) for m in members if m.op.name == "generate"}
         held = {m: [self._held(name, inner) for name in names] for m, names in keeps.items()} if not steps else {}
-        w.each(inner, "e", vector)
-        element = w.new_index(self.rows.length, "k")
-        w.line(inner + 1, f"const {w.index} {element} = {j} + e;")
-        index = w.unravel(element, self.rows.inner, inner + 1)
-        for m in members:
-            env = self._elements(m, index, scope, local, inner + 1)
-            found = [r.operands[0] if r.op.name == "store" else r for r in m.regions[0].results]
-            w.emit([v for v in postorder(m.regions[0].results) if v.op.name != "store"], env, inner + 1)
-            texts = [w.expression(r, env) for r in found]
-            if m in parts:
-                for a, text in zip(parts[m], texts, strict=False):
-                    self.update(a, text, element, inner + 1)
-                for name, text in zip(held.get(m) or keeps[m], texts[len(parts[m]) :], strict=True):
-                    w.line(inner + 1, f"{name}{'[c]' if steps else ''}.at[e] = {text};")
-            else:
-                self._put(m, made[m], texts, found, element, inner + 1)
-        w.line(inner, "}")
+        with w.loop(inner, "e", vector):
+            element = w.new_index(self.rows.length, "k")
+            w.line(inner + 1, f"const {w.index} {element} = {j} + e;")
+            index = w.unravel(element, self.rows.inner, inner + 1)
+            for m in members:
+                env = self._elements(m, index, scope, local, inner + 1)
+                found = [r.operands[0] if r.op.name == "store" else r for r in m.regions[0].results]
+                w.emit([v for v in postorder(m.regions[0].results) if v.op.name != "store"], env, inner + 1)
+                texts = [w.expression(r, env) for r in found]
+                if m in parts:
+                    for a, text in zip(parts[m], texts, strict=False):
+                        self.update(a, text, element, inner + 1)
+                    for name, text in zip(held.get(m) or keeps[m], texts[len(parts[m]) :], strict=True):
+                        w.line(inner + 1, f"{name}{'[c]' if steps else ''}.at[e] = {text};")
+                else:
+                    self._put(m, made[m], texts, found, element, inner + 1)
         for m, names in held.items():
             for k, name in zip(m.attrs.get("keeps", ()), names, strict=True):
                 w.line(inner, f"store_vector(o{k} + {self._row_start(row)} + {j}, {name});")
@@ -372,16 +371,15 @@ class RowText:
         if lanes == 1:
             return
         w.line(depth, "#pragma unroll")
-        w.line(depth, f"for (int bits = {lanes // 2}; bits > 0; bits /= 2) {{")
-        other = w.fresh("u")
-        w.line(depth + 1, f"const {scalar_type(a.dtype)} {other} = across({a.name}, bits);")
-        if a.at:
-            at = w.fresh("u")
-            w.line(depth + 1, f"const {w.index} {at} = across({a.at}, bits);")
-            self.update(a, other, at, depth + 1)
-        else:
-            self.update(a, other, "", depth + 1)
-        w.line(depth, "}")
+        with w.block(depth, f"for (int bits = {lanes // 2}; bits > 0; bits /= 2)"):
+            other = w.fresh("u")
+            w.line(depth + 1, f"const {scalar_type(a.dtype)} {other} = across({a.name}, bits);")
+            if a.at:
+                at = w.fresh("u")
+                w.line(depth + 1, f"const {w.index} {at} = across({a.at}, bits);")
+                self.update(a, other, at, depth + 1)
+            else:
+                self.update(a, other, "", depth + 1)
 
 
 def _is_kept(array: Value) -> bool:

@@ -209,10 +209,9 @@ class _Split:
         accumulators = text.accumulators(m, 1)
         arrays = iter(self._arrays(m))
         g = w.new_index(self.blocks, "g")
-        w.line(1, f"for ({w.index} {g} = lane; {g} < {w.size(self.blocks)}; {g} += {BLOCK}) {{")
-        for a in accumulators:
-            at = f"row * {w.size(self.blocks)} + {g}"
-            found = [f"{next(arrays)[0]}[{at}]" for _ in text.variables(a)]
-            text.update(a, found[0], found[-1] if a.at else "", 2)
-        w.line(1, "}")
+        with w.block(1, f"for ({w.index} {g} = lane; {g} < {w.size(self.blocks)}; {g} += {BLOCK})"):
+            for a in accumulators:
+                at = f"row * {w.size(self.blocks)} + {g}"
+                found = [f"{next(arrays)[0]}[{at}]" for _ in text.variables(a)]
+                text.update(a, found[0], found[-1] if a.at else "", 2)
         text.bind(m, accumulators, [f"o{k}" for k in m.attrs.get("keeps", ())], scope, 1)

@@ -134,13 +134,12 @@ class _Text:
         self._start(text)
         several_rows = "#pragma unroll 1" if self.of.folds else "#pragma unroll 4"
         w.line(1, several_rows)
-        w.line(1, f"for ({index} base = 0; base < {w.size(rows.count)}; base += {w.size(self.groups)}) {{")
-        w.line(2, f"const bool live = group < {w.size(rows.count)} - base;")
-        w.line(2, f"const {index} row = live ? base + group : {w.size(rows.count)} - 1;")
-        text.write(rows.open(w, "row", 2), "row", 2)
-        if how.threads > WARP and sum(m[0].op.name == "fold" for m in rows.passes) == 1:
-            w.line(2, "__syncthreads();  // what is shared is written again")
-        w.line(1, "}")
+        with w.block(1, f"for ({index} base = 0; base < {w.size(rows.count)}; base += {w.size(self.groups)})"):
+            w.line(2, f"const bool live = group < {w.size(rows.count)} - base;")
+            w.line(2, f"const {index} row = live ? base + group : {w.size(rows.count)} - 1;")
+            text.write(rows.open(w, "row", 2), "row", 2)
+            if how.threads > WARP and sum(m[0].op.name == "fold" for m in rows.passes) == 1:
+                w.line(2, "__syncthreads();  // what is shared is written again")
         (self._combine if self.whole else self._join if self.joined else self._finish)(text)
         return w.lines
 
@@ -187,17 +186,16 @@ class _Text:
             at = f"[threadIdx.x / {how.threads}][(c * {how.threads} + lane) * {how.vector} + e]"
             w.line(2, f"for (int e = 0; e < {how.vector}; ++e) part{k}{at} = {text.columns[k]}[c].at[e];")
         w.line(1, "__syncthreads();")
-        w.line(1, f"for (int c = threadIdx.x; c < {columns}; c += {how.threads * self.several}) {{")
-        start = f"{text.first} + " * bool(text.first)
-        w.line(2, f"const {w.index} j = {start}c;")
-        w.line(2, f"if (j >= {n}) break;")
-        for k, p in self.partials.items():
-            w.line(2, f"{p.type} s{k} = part{k}[0][c];")
-            other = w.combined(p.kind, f"s{k}", f"part{k}[h][c]", p.dtype)
-            w.line(2, "#pragma unroll 4")
-            w.line(2, f"for (int h = 1; h < {self.several}; ++h) s{k} = {other};")
-            w.line(2, f"{p.array}[{w.index}(blockIdx.x) * {n} + j] = s{k};")
-        w.line(1, "}")
+        with w.block(1, f"for (int c = threadIdx.x; c < {columns}; c += {how.threads * self.several})"):
+            start = f"{text.first} + " * bool(text.first)
+            w.line(2, f"const {w.index} j = {start}c;")
+            w.line(2, f"if (j >= {n}) break;")
+            for k, p in self.partials.items():
+                w.line(2, f"{p.type} s{k} = part{k}[0][c];")
+                other = w.combined(p.kind, f"s{k}", f"part{k}[h][c]", p.dtype)
+                w.line(2, "#pragma unroll 4")
+                w.line(2, f"for (int h = 1; h < {self.several}; ++h) s{k} = {other};")
+                w.line(2, f"{p.array}[{w.index}(blockIdx.x) * {n} + j] = s{k};")
 
     # -- all rows by one block
 
@@ -217,9 +215,8 @@ class _Text:
         w.line(1, f"const {w.index} j = {text.first} + lane * {how.vector};")
         w.line(1, f"if (group > 0 || j >= {n}) return;")
         for k, p in self.partials.items():
-            w.each(1, "e", how.vector)
-            w.line(2, f"{p.type} s = part{k}[0][e * {WARP} + lane];")
-            other = w.combined(p.kind, "s", f"part{k}[h][e * {WARP} + lane]", p.dtype)
-            w.each(2, "h", HIGH, f"s = {other};", first=1)
-            w.line(2, f"o{k}[j + e] = {w.stored('s', p.dtype)};")
-            w.line(1, "}")
+            with w.loop(1, "e", how.vector):
+                w.line(2, f"{p.type} s = part{k}[0][e * {WARP} + lane];")
+                other = w.combined(p.kind, "s", f"part{k}[h][e * {WARP} + lane]", p.dtype)
+                w.each(2, "h", HIGH, f"s = {other};", first=1)
+                w.line(2, f"o{k}[j + e] = {w.stored('s', p.dtype)};")

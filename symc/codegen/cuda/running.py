@@ -184,19 +184,18 @@ class _Text:
             if store:
                 self._fetch(state, f"{at} - {w.size(of.lines)}", 1, "if (part > 0) ")
         w.line(1, "#pragma unroll 4")
-        w.line(1, f"for ({w.index} step = {begin}; step < {last}; ++step) {{")
-        index = self._index("line", "step", 2)
-        env = step(w, of.levels, index, 2)
-        first = "step == 0" if store else "step == begin"
-        for v, (name, factor) in zip(of.sums.values(), state, strict=True):
-            x = self._value(v, env)
-            then, factors = self._then(v, (name, "" if store else factor), x)
-            w.line(2, f"{name} = {first} ? {x[0]} : {then};")
-            if factors:
-                w.line(2, f"{factor} = {first} ? {x[1]} : {factors};")
-        if store:
-            self._store(env, [name for name, _ in state], index, 2)
-        w.line(1, "}")
+        with w.block(1, f"for ({w.index} step = {begin}; step < {last}; ++step)"):
+            index = self._index("line", "step", 2)
+            env = step(w, of.levels, index, 2)
+            first = "step == 0" if store else "step == begin"
+            for v, (name, factor) in zip(of.sums.values(), state, strict=True):
+                x = self._value(v, env)
+                then, factors = self._then(v, (name, "" if store else factor), x)
+                w.line(2, f"{name} = {first} ? {x[0]} : {then};")
+                if factors:
+                    w.line(2, f"{factor} = {first} ? {x[1]} : {factors};")
+            if store:
+                self._store(env, [name for name, _ in state], index, 2)
         if not store:
             self._keep(state, at, 1)
         return w.lines
@@ -280,12 +279,11 @@ class _Text:
         w, warps = self.w, self.threads // WARP
         named = [(t, name) for t, names in zip(self._types(), state, strict=True) for name in names if name]
         w.line(2, "#pragma unroll")
-        w.line(2, f"for (int d = 1; d < {WARP}; d *= 2) {{")
-        other = {name: w.fresh("u") for _, name in named}
-        for t, name in named:
-            w.line(3, f"const {t} {other[name]} = below({name}, d);")
-        self._append(state, [(other[a], other.get(b, "")) for a, b in state], 3, "if (lane >= d) ", before=True)
-        w.line(2, "}")
+        with w.block(2, f"for (int d = 1; d < {WARP}; d *= 2)"):
+            other = {name: w.fresh("u") for _, name in named}
+            for t, name in named:
+                w.line(3, f"const {t} {other[name]} = below({name}, d);")
+            self._append(state, [(other[a], other.get(b, "")) for a, b in state], 3, "if (lane >= d) ", before=True)
         if warps > 1:
             for t, name in named:
                 w.line(2, f"__shared__ {t} {name}part[{warps}];")
@@ -294,11 +292,10 @@ class _Text:
         total = self._state(2)
         if warps > 1:
             ahead = self._state(2)
-            w.each(2, "k", warps)
-            parts = [tuple(f"{name}part[k]" if name else "" for name in names) for names in state]
-            self._append(ahead, parts, 3, "if (k < warp) ")
-            self._append(total, parts, 3)
-            w.line(2, "}")
+            with w.loop(2, "k", warps):
+                parts = [tuple(f"{name}part[k]" if name else "" for name in names) for names in state]
+                self._append(ahead, parts, 3, "if (k < warp) ")
+                self._append(total, parts, 3)
             self._append(state, ahead, 2, "if (warp > 0) ", before=True)
             w.line(2, "__syncthreads();")
         else:

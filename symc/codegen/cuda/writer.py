@@ -120,6 +120,13 @@ class Writer:
         self.line(depth, "#pragma unroll")
         self.line(depth, f"for (int {name} = {first}; {name} < {count}; ++{name}) {statement}".rstrip())
 
+    @contextmanager
+    def loop(self, depth: int, name: str, count: int) -> Iterator[None]:
+        """Write such a loop around what comes next."""
+        self.each(depth, name, count)
+        yield
+        self.line(depth, "}")
+
     def thread(self, name: str, limit: Size) -> None:
         """Write the number of a thread; those from the limit on return."""
         self.is_index(name, limit)

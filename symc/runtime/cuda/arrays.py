@@ -16,8 +16,8 @@ import numpy as np
 from symc.errors import InputError
 from symc.ir.dtypes import foreign, is_foreign
 from symc.ir.types import DTYPE_NAMES
+from symc.runtime.cuda import dlpack
 from symc.runtime.cuda.devices import Context, context
-from symc.runtime.cuda.interface import exported
 
 
 class Elsewhere(ABC):
@@ -158,8 +158,6 @@ class DeviceArray(Elsewhere):
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
                    copy: bool | None = None) -> Any:
-        from symc.runtime.cuda import dlpack
-
         if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
             raise BufferError(f"{self!r} cannot be exported to device {tuple(dl_device)} without a copy; "
                               "x.numpy() copies it to the host")
@@ -187,7 +185,7 @@ class DeviceArray(Elsewhere):
             raise AttributeError("the memory of an emulated device is the host's")
         if is_foreign(self.dtype):
             raise AttributeError(f"the interface has no {self.dtype}; DLPack has: __dlpack__")
-        return exported(self.address, self.shape, self.dtype, self.context.stream.handle)
+        return dlpack.exported(self.address, self.shape, self.dtype, self.context.stream.handle)
 
 
 #: DLPack's number of CUDA, and of its default stream (which CUDA itself calls so, too).
@@ -259,8 +257,6 @@ def borrowed(value: Any, where: Context) -> DeviceArray:
             raise InputError(f"an array on {value.device} was given, the function was compiled for {where.name}",
                              help=f"x.to_device({where.name!r}) copies it")
         return value
-    from symc.runtime.cuda import dlpack
-
     where.release()
     with where.lock:
         found = dlpack.imported(value, where.stream.handle, where.device.dlpack_device)

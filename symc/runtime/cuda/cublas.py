@@ -84,8 +84,7 @@ def compute_type(dtype: np.dtype, compute: str) -> int:
 @functools.cache
 def library(major: int | None = None) -> Any:
     """cuBLAS, of a certain major version of CUDA or of the newest there is. Raises InputError where it is missing."""
-    majors = libraries.MAJORS if major is None else (major,)
-    functions, _ = libraries.load(libraries.CUBLAS, majors, ["libcublasLt.so.*"])
+    functions, _ = libraries.load(libraries.CUBLAS, major, ["libcublasLt.so.*"])
     functions.cublasGetStatusString.restype = ctypes.c_char_p
     for name in ("cublasSetStream_v2", "cublasDestroy_v2", "cublasSetMathMode", "cublasSetWorkspace_v2"):
         getattr(functions, name).argtypes = _HANDLE[name]

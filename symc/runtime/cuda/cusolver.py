@@ -25,8 +25,7 @@ _STEP = {"eigh": "Xsyevd", "svd": "Xgesvd", "eig": "Xgeev"}
 @functools.cache
 def library(major: int | None = None) -> Any:
     """cuSOLVER, of a certain major version of CUDA or of the newest there is. Raises InputError where it is missing."""
-    majors = libraries.MAJORS if major is None else (major,)
-    return libraries.load(libraries.CUSOLVER, majors, ["libnvJitLink.so.*", "libcublasLt.so.*", "libcublas.so.*",
+    return libraries.load(libraries.CUSOLVER, major, ["libnvJitLink.so.*", "libcublasLt.so.*", "libcublas.so.*",
                                                        "libcusparse.so.*"])[0]
 
 

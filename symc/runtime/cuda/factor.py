@@ -93,10 +93,9 @@ def _strip(e: Emitter, a: Matrices, x: Matrices, at: int, width: int, columns: i
 def solve_factored(e: Emitter, lu: Array, order: Array, b: Array, out: Array, n: int, k: int, trans: int = 0) -> None:
     """A[p] = L U: L and U of rows in the order p, or their transposes, then rows put back."""
     total = e.count * n * k
-    blocks = -(-total // 256), 1
     a = Matrices(lu, n, n * n)
     if not trans:
-        e.launch("rows_in_order", blocks, [b, order, out, n, k, total, False], [out])
+        e.each("rows_in_order", total, [b, order, out, n, k, total, False], [out])
         x = Matrices(out, k, n * k)
         solve(e, a, x, n, k, True, 0, True)
         solve(e, a, x, n, k, False, 0, False)
@@ -106,7 +105,7 @@ def solve_factored(e: Emitter, lu: Array, order: Array, b: Array, out: Array, n:
     x = Matrices(work, k, n * k)
     solve(e, a, x, n, k, False, trans, False)
     solve(e, a, x, n, k, True, trans, True)
-    e.launch("rows_in_order", blocks, [work, order, out, n, k, total, True], [out])
+    e.each("rows_in_order", total, [work, order, out, n, k, total, True], [out])
 
 
 def _lu_solve(e: Emitter) -> None:

@@ -77,13 +77,13 @@ class _Lines:
             last = k + 1 == len(every)
             target = to if last else between[k % 2]
             numbers = [n, s, r, self.inner, self.lines * n, 0 if k else reading, writing if last else 0]
-            self.e.launch("fourier_pass", (-(-self.lines * n // 256), 1), [source, w, target, *numbers], [target])
+            self.e.each("fourier_pass", self.lines * n, [source, w, target, *numbers], [target])
             source, s = target, s * r
 
     def times(self, source: Array, by: Array, to: Array, n: int, m: int, reading: int = 0, writing: int = 0) -> None:
         """Lines of n numbers times others, as lines of m."""
         numbers = [n, m, self.inner, self.lines * m, reading, writing]
-        self.e.launch("fourier_times", (-(-self.lines * m // 256), 1), [source, by, to, *numbers], [to])
+        self.e.each("fourier_times", self.lines * m, [source, by, to, *numbers], [to])
 
 
 def _transform(kind: tuple[int, int], e: Emitter) -> None:

@@ -60,10 +60,11 @@ def folders(major: int, own: str) -> Iterator[str]:
         yield os.path.join(toolkit, "lib")
 
 
-def load(library: Library, majors: Sequence[int] = MAJORS, beside: Sequence[str] = ()) -> tuple[ctypes.CDLL, str]:
-    """The library and where it is. ``beside``: patterns of files in its folder that it opens by name, which are loaded
-    first, because the system's loader would not find them there."""
-    reasons = []
+def load(library: Library, major: int | None = None, beside: Sequence[str] = ()) -> tuple[ctypes.CDLL, str]:
+    """The library, of a major version of CUDA or of the newest there is, and where it is. ``beside``: patterns of files
+    in its folder that it opens by name, which are loaded first, because the system's loader would not find them there.
+    """
+    reasons, majors = [], MAJORS if major is None else (major,)
     for major in majors:
         for path in library.files(major):
             try:

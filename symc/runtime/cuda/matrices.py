@@ -101,6 +101,10 @@ class Emitter:
         lowering.do(LaunchAction(self.kernels[name], (*blocks, 1), min(threads or most, most), 0,
                                  tuple(map(self._cell, given)), touched, written, lowering.lane))
 
+    def each(self, name: str, elements: int, arguments: Sequence[Argument], to: Sequence[Array]) -> None:
+        """Launch a kernel of a thread for each element."""
+        self.launch(name, (-(-elements // 256), 1), arguments, to)
+
     def _cell(self, x: Argument) -> int:
         if isinstance(x, Matrices):
             return self.address(x)
@@ -137,12 +141,12 @@ class Emitter:
     def part(self, to: Array, source: Array, rows: int, columns: int, stride: int, lower: bool) -> None:
         """Write a triangle of the first rows of matrices ``stride`` apart."""
         total = self.count * rows * columns
-        self.launch("matrix_part", (-(-total // 256), 1), [source, to, rows, columns, stride, total, lower], [to])
+        self.each("matrix_part", total, [source, to, rows, columns, stride, total, lower], [to])
 
     def unit(self, to: Array, rows: int, columns: int) -> None:
         """Write matrices with ones on the diagonal."""
         total = self.count * rows * columns
-        self.launch("matrix_unit", (-(-total // 256), 1), [to, rows, columns, total], [to])
+        self.each("matrix_unit", total, [to, rows, columns, total], [to])
 
 
 def strips(n: int) -> list[tuple[int, int]]:

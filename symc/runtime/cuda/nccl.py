@@ -25,7 +25,7 @@ KINDS = {"add": 0, "maximum": 2, "minimum": 3}
 @functools.cache
 def library(major: int | None = None) -> Any:
     """NCCL. Raises InputError where it is missing."""
-    functions, _ = libraries.load(libraries.NCCL, libraries.MAJORS if major is None else (major,))
+    functions, _ = libraries.load(libraries.NCCL, major)
     functions.ncclGetErrorString.restype = ctypes.c_char_p
     pointer, count, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
     functions.ncclCommInitAll.argtypes = [pointer, number, pointer]

@@ -49,8 +49,7 @@ class Nvrtc:
 @functools.cache
 def library(major: int | None = None) -> Nvrtc:
     """NVRTC, of a certain major version of CUDA or of the newest there is. Raises InputError where it is missing."""
-    majors = libraries.MAJORS if major is None else (major,)
-    functions, path = libraries.load(libraries.NVRTC, majors, ["libnvrtc-builtins.so.*"])
+    functions, path = libraries.load(libraries.NVRTC, major, ["libnvrtc-builtins.so.*"])
     functions.nvrtcGetErrorString.restype = ctypes.c_char_p
     high, low, count = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
     functions.nvrtcVersion(ctypes.byref(high), ctypes.byref(low))

@@ -74,14 +74,14 @@ def _factorized(e: Emitter, f: Factorization, a: Array, values: Array, *vectors:
     e.lowering.do(FactorizationAction(f, slots, e.lowering.lane))
     e.lowering.fixed = False
     reals = values.nbytes // e.real.itemsize
-    e.launch("matrix_found", (-(-reals // 256), 1), [info, values, e.count, reals], [])
+    e.each("matrix_found", reals, [info, values, e.count, reals], [])
 
 
 def _turned(e: Emitter, to: Array, source: Array, rows: int, columns: int, conjugated: bool = False,
             name: str = "matrix_turned") -> None:
     """Write matrices by the other axis."""
     total = e.count * rows * columns
-    e.launch(name, (-(-total // 256), 1), [source, to, rows, columns, total, conjugated], [to])
+    e.each(name, total, [source, to, rows, columns, total, conjugated], [to])
 
 
 def _eigh(e: Emitter) -> None:

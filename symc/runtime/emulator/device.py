@@ -188,26 +188,28 @@ class EmulatedDevice(Streams):
         """Count what launches move; the list has a record of each that ran, when the block ends."""
         if not self.checked:
             raise EmulationError("LAUNCH", "only a checked device counts what launches move")
-        self.drain_all()
         records: list[LaunchTraffic] = []
-        before, self._records = self._records, records
-        try:
+        with self._meanwhile("_records", records):
             yield records
-            self.drain_all()
-        finally:
-            self._records = before
 
     @contextlib.contextmanager
     def sampling(self, blocks: int) -> Iterator[None]:
         """Run so many blocks of each launch only, the first and the last among them: for arrays that are so large that
         indices need 64 bits, and that no test could fill. What the other blocks would write is not known afterwards."""
+        with self._meanwhile("_sample", blocks):
+            yield
+
+    @contextlib.contextmanager
+    def _meanwhile(self, name: str, value: Any) -> Iterator[None]:
+        """Let all that runs meanwhile see a setting."""
         self.drain_all()
-        before, self._sample = self._sample, blocks
+        before = getattr(self, name)
+        setattr(self, name, value)
         try:
             yield
             self.drain_all()
         finally:
-            self._sample = before
+            setattr(self, name, before)
 
     def assume_written(self, address: int, nbytes: int) -> None:
         """Let memory count as written; it holds zeros where nobody has written, if it is fresh and large."""

@@ -54,7 +54,6 @@ def load(path: str) -> ctypes.PyDLL:
             ("symc_region_delete", None, [c_void_p]),
             ("symc_region_mark", None, [c_void_p, c_uint64, c_uint64, c_int]),
             ("symc_region_unwritten", c_uint64, [c_void_p, c_uint64, c_uint64]),
-            ("symc_region_state", c_int, [c_void_p, c_uint64]),
             ("symc_region_copy", None, [c_void_p, c_uint64, c_uint64, c_uint64]),
             ("symc_launch", c_int, [ctypes.POINTER(Launch)])):
         f = getattr(lib, name)

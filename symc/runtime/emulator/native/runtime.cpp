@@ -137,7 +137,6 @@ void symc_region_delete(Region* r) {
 }
 void symc_region_mark(Region* r, u64 a, u64 n, int state) { r->mark(a, n, Byte(state)); }
 u64 symc_region_unwritten(Region* r, u64 a, u64 n) { return r->unwritten(a, n); }
-int symc_region_state(Region* r, u64 a) { return r->has(a) ? r->state(a) : -1; }
 void symc_region_copy(Region* r, u64 to, u64 from, u64 n) {
     while (n) {
         u64 part = r->run(from, n);

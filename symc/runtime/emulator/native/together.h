@@ -33,21 +33,14 @@ SYMC_UNWATCHED static inline int __all_sync(unsigned mask, int p, SYMC_LINE) {
 }
 
 // CUDA has the shuffles for these types only.
-template <class T>
-struct symc_shuffled {
-    static const bool known = false;
-};
-#define SYMC_SHUFFLED(T)              \
-    template <>                       \
-    struct symc_shuffled<T> {         \
-        static const bool known = true; \
-    };
-SYMC_SHUFFLED(int) SYMC_SHUFFLED(unsigned) SYMC_SHUFFLED(long) SYMC_SHUFFLED(unsigned long) SYMC_SHUFFLED(long long)
-SYMC_SHUFFLED(unsigned long long) SYMC_SHUFFLED(float) SYMC_SHUFFLED(double)
+template <class A, class B> constexpr bool symc_same = false;
+template <class A> constexpr bool symc_same<A, A> = true;
+template <class T, class... A> constexpr bool symc_one_of = (symc_same<T, A> || ...);
 
 template <class T>
 SYMC_UNWATCHED static inline T symc_shuffle(int kind, unsigned mask, T value, int lane, int width, int line) {
-    static_assert(symc_shuffled<T>::known, "CUDA has no shuffle of this type");
+    static_assert(symc_one_of<T, int, unsigned, long, unsigned long, long long, unsigned long long, float, double>,
+                  "CUDA has no shuffle of this type");
     unsigned long long bits = 0;
     __builtin_memcpy(&bits, &value, sizeof value);
     bits = symc_exchange(kind, mask, bits, sizeof value, lane, width, line);
