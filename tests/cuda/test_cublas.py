@@ -144,8 +144,8 @@ def test_how_numbers_are_multiplied(dtype, compute, number):
 
 def test_factors_of_halves_are_singles():
     p = Product(False, False, 1, 1, 1, 3.0, 0.5, 1, 1, 1, 0, 0, 0, 1, np.dtype(np.float16))
-    call = cublas.call_of(p)
-    assert (call.alpha.dtype, call.beta.dtype) == (np.float32, np.float32) and call.a[0] == 2
+    _, alpha, a, _, beta, *_ = cublas.call_of(p)
+    assert (alpha.dtype, beta.dtype) == (np.float32, np.float32) and a[0] == 2
 
 
 def test_what_cublas_refuses_is_raised(functions):

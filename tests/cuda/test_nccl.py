@@ -109,11 +109,11 @@ def test_a_rank_is_called_where_its_device_is_the_current_one(functions, rank):
         def __exit__(self, *error):
             seen.append("out")
 
-    on = nccl.DeviceRank(rank, Here(), seen.append)
+    rank.here, rank.count = Here(), seen.append
     x, y = np.arange(6.0), np.zeros(6)
-    on.all_reduce(y.ctypes.data, x.ctypes.data, 6, x.dtype, "add", STREAM)
+    rank.all_reduce(y.ctypes.data, x.ctypes.data, 6, x.dtype, "add", STREAM)
     np.testing.assert_array_equal(y, x)
-    assert (on.rank, on.size) == (0, 1) and seen == ["in", "out", "library_calls"]
+    assert (rank.rank, rank.size) == (0, 1) and seen == ["in", "out", "library_calls"]
 
 
 def test_without_nccl_the_error_says_what_to_install(monkeypatch):

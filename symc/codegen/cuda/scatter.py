@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from symc.codegen.cuda.partials import ACROSS, TOGETHER, Partial, together
 from symc.codegen.cuda.rows import power
 from symc.codegen.cuda.source import WARP
-from symc.codegen.cuda.store_places import Nest, Store, filled, nest_of, step
+from symc.codegen.cuda.store_places import Nest, Store, filled, held, nest_of, step
 from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, needed
 from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum, product
 from symc.ir.dtypes import is_narrow
@@ -189,13 +189,7 @@ class _Text:
         first = self._owned(rows, rows, width, ceildiv(count, parts))
         self.copy, w.lines = "", []
         (found,) = together(w, [partial], n, parts)
-        start = self.of.kernel.loops.starts[store.result]
-        if isinstance(start, Region):
-            before = filled(w, start, "column")
-        else:
-            array = f"o{store.result}" if store.result in self.of.kernel.over else f"a{start}"
-            before = w.read(f"{array}[column]", store.value.dtype)
-        made = w.fresh("t")
+        before, made = held(w, store, "column"), w.fresh("t")
         w.line(1, f"const {partial.type} {made} = {w.combined(store.kind, before, found, store.value.dtype)};")
         w.line(1, f"o{store.result}[column] = {w.stored(made, store.value.dtype)};")
         return w.launches([(f"{name}_copies", (parts, 1, 1), BLOCK, first),

@@ -58,6 +58,14 @@ class Form:
 _UNIFORM = Form(None, False, frozenset())
 
 
+def held(w: Writer, p: Store, position: str) -> str:
+    """Text of an element that the result of a store holds before."""
+    start = w.kernel.loops.starts[p.result]
+    if isinstance(start, Region):
+        return filled(w, start, position)
+    return w.read(f"{f'o{p.result}' if p.result in w.kernel.over else f'a{start}'}[{position}]", p.value.dtype)
+
+
 def filled(w: Writer, start: Region, position: str) -> str:
     """Text of an element of what a result is made to hold before."""
     env = params_of(start)

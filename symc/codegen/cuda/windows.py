@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from symc.codegen.cpu.text import rounded
-from symc.codegen.cuda.store_places import Nest, filled, nest_of, step
+from symc.codegen.cuda.store_places import Nest, held, nest_of, step
 from symc.codegen.cuda.writer import BLOCK, Kernel, Text, Variants, Writer, scalar_type
 from symc.ir.dim import Size, ceildiv, product
 from symc.ir.dtypes import is_narrow
-from symc.ir.value import Region
 
 _KINDS = ("add", "maximum", "minimum")
 
@@ -48,7 +47,7 @@ class Windows(Variants):
         w.thread("p", n)
         place = w.unravel("p", store.shape, 1)
         dtype = store.value.dtype
-        w.line(1, f"{scalar_type(dtype)} s = {self._start(w)};")
+        w.line(1, f"{scalar_type(dtype)} s = {held(w, store, 'p')};")
         index, ends = self._loops(w, place)
         depth = 1 + len(ends)
         env = step(w, nest.levels, [index[a] for a in range(len(nest.space))], depth)
@@ -93,12 +92,3 @@ class Windows(Variants):
             ends.append(depth)
             depth += 1
         return index, ends
-
-    def _start(self, w: Writer) -> str:
-        """Text of the element before."""
-        (store,) = self.nest.stores
-        start = self.kernel.loops.starts[store.result]
-        if not isinstance(start, Region):
-            array = f"o{store.result}" if store.result in self.kernel.over else f"a{start}"
-            return w.read(f"{array}[p]", store.value.dtype)
-        return filled(w, start, "p")

@@ -14,7 +14,6 @@ import numpy as np
 
 from symc.errors import InternalError
 from symc.ir.dtypes import computed, is_narrow
-from symc.ir.record import dataclass
 from symc.runtime.cuda import libraries
 from symc.runtime.cuda.device import Product
 
@@ -38,38 +37,22 @@ _PARAMETERS: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Call:
-    """The arguments of cublasGemmStridedBatchedEx for one product, but for the handle and the three addresses.
-
-    ``before``: up to alpha; ``a``, ``b``, ``c``: dtype, leading dimension and stride; ``after``: batch, compute type,
-    algorithm. ``alpha``, ``beta``: numbers in memory of the host.
-    """
-
-    before: tuple[int, ...]
-    alpha: np.ndarray
-    a: tuple[int, int, int]
-    b: tuple[int, int, int]
-    beta: np.ndarray
-    c: tuple[int, int, int]
-    after: tuple[int, int, int]
-
-    def arguments(self, handle: int, a: int, b: int, c: int) -> tuple[int, ...]:
-        return (handle, *self.before, self.alpha.ctypes.data, a, *self.a, b, *self.b, self.beta.ctypes.data, c, *self.c,
-                *self.after)
+#: Of a product: what comes up to alpha; alpha; dtype, leading dimension and stride of a and of b; beta; those of c;
+#: batch, compute type and algorithm. Numbers are in memory of the host.
+Ints = tuple[int, ...]
+Call = tuple[Ints, np.ndarray, Ints, Ints, np.ndarray, Ints, Ints]
 
 
 @functools.lru_cache(maxsize=4096)
 def call_of(p: Product) -> Call:
-    """The call that a product is."""
+    """The arguments of cublasGemmStridedBatchedEx for a product, but for the handle and the three addresses."""
     data, compute = DATA[p.dtype.char], compute_type(p.dtype, p.compute)
     # Scalars have the type that is computed in, complex where matrices are.
     scalar = computed(p.dtype)
     alpha, beta = (np.array([x if scalar.kind == "c" else x.real], scalar) for x in (p.alpha, p.beta))
     operations = OPERATIONS[p.trans_a, p.conj_a], OPERATIONS[p.trans_b, p.conj_b]
-    return Call((*operations, p.m, p.n, p.k), alpha,
-                (data, p.lda, p.stride_a), (data, p.ldb, p.stride_b), beta, (data, p.ldc, p.stride_c),
-                (p.batch, compute, DEFAULT_ALGORITHM))
+    return ((*operations, p.m, p.n, p.k), alpha, (data, p.lda, p.stride_a), (data, p.ldb, p.stride_b), beta,
+            (data, p.ldc, p.stride_c), (p.batch, compute, DEFAULT_ALGORITHM))
 
 
 def compute_type(dtype: np.dtype, compute: str) -> int:
@@ -118,8 +101,9 @@ class Handle:
 
     def product(self, p: Product, a: int, b: int, c: int) -> None:
         """Give the stream a product of the matrices at these addresses."""
-        arguments = call_of(p).arguments(self.handle, a, b, c)
-        self._check("cublasGemmStridedBatchedEx", self.functions.cublasGemmStridedBatchedEx_64(*arguments))
+        before, alpha, of_a, of_b, beta, of_c, after = call_of(p)
+        self._check("cublasGemmStridedBatchedEx", self.functions.cublasGemmStridedBatchedEx_64(
+            self.handle, *before, alpha.ctypes.data, a, *of_a, b, *of_b, beta.ctypes.data, c, *of_c, *after))
 
     def __del__(self) -> None:
         if self.handle:

@@ -192,17 +192,18 @@ class CupyDevice:
 
     def upload(self, target: int, source: np.ndarray, stream: Any) -> None:
         self._check_host(source)
-        with self._here:
-            self._runtime.memcpyAsync(target, source.__array_interface__["data"][0], source.nbytes,
-                                      self._runtime.memcpyHostToDevice, stream.handle)
-        self._count("h2d_bytes", source.nbytes)
+        address = source.__array_interface__["data"][0]
+        self._move(target, address, source.nbytes, self._runtime.memcpyHostToDevice, stream, "h2d_bytes")
 
     def download(self, target: np.ndarray, source: int, stream: Any) -> None:
         self._check_host(target)
+        to, n = target.ctypes.data, target.nbytes
+        self._move(to, source, n, self._runtime.memcpyDeviceToHost, stream, "d2h_bytes")
+
+    def _move(self, target: int, source: int, nbytes: int, kind: int, stream: Any, counter: str) -> None:
         with self._here:
-            self._runtime.memcpyAsync(target.ctypes.data, source, target.nbytes, self._runtime.memcpyDeviceToHost,
-                                      stream.handle)
-        self._count("d2h_bytes", target.nbytes)
+            self._runtime.memcpyAsync(target, source, nbytes, kind, stream.handle)
+        self._count(counter, nbytes)
 
     def _check_host(self, array: np.ndarray) -> None:
         if not array.flags.c_contiguous:
@@ -213,9 +214,7 @@ class CupyDevice:
                 raise InternalError("a copy of memory of the host that is not pinned cannot be part of a graph")
 
     def copy(self, target: int, source: int, nbytes: int, stream: Any) -> None:
-        with self._here:
-            self._runtime.memcpyAsync(target, source, nbytes, self._runtime.memcpyDeviceToDevice, stream.handle)
-        self._count("d2d_bytes", nbytes)
+        self._move(target, source, nbytes, self._runtime.memcpyDeviceToDevice, stream, "d2d_bytes")
 
     def fill(self, target: int, byte: int, nbytes: int, stream: Any) -> None:
         with self._here:
@@ -326,9 +325,11 @@ class CupyDevice:
 
     # -- several devices
 
-    def ranks(self, devices: Sequence[CupyDevice]) -> list[nccl.DeviceRank]:
+    def ranks(self, devices: Sequence[CupyDevice]) -> list[nccl.NcclCommunicator]:
         found = nccl.communicators([d.index for d in devices], self._major)
-        return [nccl.DeviceRank(c, d._here, d._count) for c, d in zip(found, devices, strict=True)]
+        for rank, d in zip(found, devices, strict=True):
+            rank.here, rank.count = d._here, d._count
+        return found
 
     # -- graphs
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from symc.errors import DeviceError
 from symc.ir.record import dataclass
-from symc.runtime.cuda.device import ALIGN, Counters, Device, Properties, Signature
+from symc.runtime.cuda.device import ALIGN, Counters, Device, Properties, Resources, Signature
 
 #: What an H200 has.
 PROPERTIES = Properties("dry device", "sm_90", 132, 232448, 60 * 2**20, 141 * 10**9)
@@ -26,6 +26,12 @@ class Span:
 
     address: int
     nbytes: int
+
+
+@dataclass(eq=False)
+class DryKernel:
+    name: str
+    resources: Resources | None = None
 
 
 class DryDevice:
@@ -44,7 +50,7 @@ class DryDevice:
         return found
 
     def load(self, text: str, signatures: Sequence[Signature]) -> Any:
-        return {s.name: SimpleNamespace(name=s.name, resources=None) for s in signatures}
+        return {s.name: DryKernel(s.name) for s in signatures}
 
     def stream(self) -> Any:
         return SimpleNamespace(handle=0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -35,36 +35,27 @@ def library(major: int | None = None) -> Any:
 
 
 class NcclCommunicator:
-    """A rank. ``stream`` in its calls is one of the rank's own device."""
+    """A rank, which any thread may call: inside ``here`` its device is the current one. ``stream`` in its calls is one
+    of that device. ``count``: counts them."""
 
     def __init__(self, functions: Any, handle: int, rank: int, size: int):
         self.functions, self.handle, self.rank, self.size = functions, handle, rank, size
+        self.here: AbstractContextManager[Any] = nullcontext()
+        self.count: Callable[[str], Any] = len
 
     def all_reduce(self, target: int, source: int, count: int, dtype: np.dtype, kind: str, stream: Stream) -> None:
         if dtype.kind == "c" and kind != "add":
             raise DTypeError("the greatest and smallest of complex numbers are not defined")
         data, each = _data(dtype)
-        self._call("ncclAllReduce", source, target, count * each, data, KINDS[kind], self.handle, stream.handle)
+        with self.here:
+            self._call("ncclAllReduce", source, target, count * each, data, KINDS[kind], self.handle, stream.handle)
+        self.count("library_calls")
 
     def close(self) -> None:
         self._call("ncclCommDestroy", self.handle)
 
     def _call(self, name: str, *arguments: Any) -> None:
         check(self.functions, name, getattr(self.functions, name)(*arguments))
-
-
-class DeviceRank:
-    """A rank that any thread may call: inside ``here`` its device is the current one. ``count``: counts its calls."""
-
-    def __init__(self, communicator: NcclCommunicator, here: AbstractContextManager[Any],
-                 count: Callable[[str], None]):
-        self.communicator, self._here, self._count = communicator, here, count
-        self.rank, self.size = communicator.rank, communicator.size
-
-    def all_reduce(self, *arguments: Any) -> None:
-        with self._here:
-            self.communicator.all_reduce(*arguments)
-        self._count("library_calls")
 
 
 def _data(dtype: np.dtype) -> tuple[int, int]:
