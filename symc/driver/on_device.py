@@ -146,8 +146,8 @@ class DeviceCallPath(CallPath):
                     arrays[k] = a.copy()
 
     def _call_into(self, arrays: list[Any], out: Any) -> Any:
-        """Write the outputs into the caller's buffers; by way of fresh arrays where one overlaps what is read, or starts
-        where no vector may."""
+        """Write the outputs into the caller's buffers; by way of fresh arrays where one overlaps what is read, or
+        starts where no vector may."""
         sizes = self._signature.sizes(arrays)
         nest, what = self._built.outputs, f"{self.name}: out"
         buffers = match(nest, out, what)

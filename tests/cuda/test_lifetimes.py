@@ -18,9 +18,9 @@ from symc.errors import DeviceError, InputError
 from symc.runtime.cache import process_folder
 from symc.runtime.cuda import cupy_device, nvrtc, replay
 from symc.runtime.cuda.arrays import DeviceArray
-from symc.runtime.cuda.cubin import Cubin
 from symc.runtime.cuda.device import Resources, Signature
 from symc.runtime.cuda.devices import context, devices_from
+from symc.runtime.cuda.nvrtc import Cubin
 from symc.testing import emulated_cuda
 from symc.testing.interrupts import interrupted
 from tests.cuda import fake_cupy

@@ -6,7 +6,7 @@ import pytest
 
 from symc.errors import InputError, InternalError
 from symc.runtime.cache import object_cache
-from symc.runtime.cuda import cubin, libraries, nvrtc
+from symc.runtime.cuda import libraries, nvrtc
 from symc.runtime.cuda.device import Resources, Signature
 
 TEXT = """
@@ -73,9 +73,9 @@ def test_code_of_every_kind_of_gpu(place):
 
 
 def test_what_a_log_says():
-    assert cubin.resources_of(LOG) == {"k2": Resources(registers=38, spills=28, stack=464, shared=512)}
-    assert cubin.warnings_of(LOG) == LOG.split("\n")[0]
-    assert cubin.parameters_of(PTX) == {"k2": (48, 8, 4), "k3": ()}
+    assert nvrtc.resources_of(LOG) == {"k2": Resources(registers=38, spills=28, stack=464, shared=512)}
+    assert nvrtc.warnings_of(LOG) == LOG.split("\n")[0]
+    assert nvrtc.parameters_of(PTX) == {"k2": (48, 8, 4), "k3": ()}
 
 
 def test_what_is_compiled_is_kept(place, monkeypatch):

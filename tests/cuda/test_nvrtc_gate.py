@@ -18,9 +18,9 @@ from symc.codegen.cuda.source import MOST_THREADS, WARP, Entry
 from symc.errors import InputError
 from symc.ir.dim import Size, evaluate, names
 from symc.runtime.cuda import nvrtc
-from symc.runtime.cuda.cubin import Cubin
 from symc.runtime.cuda.device import Resources
 from symc.runtime.cuda.library import signatures, unit
+from symc.runtime.cuda.nvrtc import Cubin
 from tests.cuda.corpus import Item, corpus
 
 #: Each kernel is compiled for one of these, in turn within its template: every template meets all of them.

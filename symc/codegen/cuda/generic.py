@@ -115,8 +115,14 @@ class Generic:
         key = choice, name
         if key not in self.sources:
             index = "i64" if choice == "wide" else "i32"
-            starts = [(self.start(k, index), k) for k in self.separate()]
-            self.sources[key] = _Unit(self.form, self.text(index)[0], starts, name, index).source()
+            of = self.text(index)[0]
+            parts = [_Part(self.form, self.start(k, index), f"{name}_start{k}", (k,), index) for k in self.separate()]
+            parts.append(_Part(self.form, of, name, tuple(range(len(of.results))), index))
+            text = "".join(p.body() + p.entries() for p in parts)
+            scratch = tuple(of.chunks.units * d.itemsize for d in of.partial) if of.chunks is not None else ()
+            helpers = dict.fromkeys(h for p in parts for h in p.helpers)
+            self.sources[key] = CudaSource(text, tuple(helpers), tuple(e for p in parts for e in p.made), of.operands,
+                                           of.results, scratch, of.fails, index == "i64")
         return self.sources[key]
 
     def text(self, index: str) -> tuple[Source, Collection[Size]]:
@@ -149,31 +155,13 @@ class Generic:
         return Source(text, (units,), operands, (whole.dtype,), chunks=Chunks(units, 1, 0))
 
 
-class _Unit:
-    """Writes the functions and the entries of one kernel. ``starts``: what is launched before, and the result it
-    writes."""
-
-    def __init__(self, form: Form, source: Source, starts: Sequence[tuple[Source, int]], name: str, index: str):
-        self.form, self.main, self.starts, self.name, self.index = form, source, starts, name, index
-        self.helpers: dict[str, None] = {}
-
-    def source(self) -> CudaSource:
-        of, texts, entries = self.main, [], []
-        parts = [_Part(self, source, f"{self.name}_start{k}", (k,)) for source, k in self.starts]
-        for part in (*parts, _Part(self, of, self.name, tuple(range(len(of.results))))):
-            texts.append(part.body() + part.entries())
-            entries += part.made
-        scratch = tuple(of.chunks.units * d.itemsize for d in of.partial) if of.chunks is not None else ()
-        return CudaSource("".join(texts), tuple(self.helpers), tuple(entries), of.operands, of.results, scratch,
-                          of.fails, self.index == "i64")
-
-
 class _Part:
     """One function, and the entries that call it. ``results``: which results of the kernel it writes."""
 
-    def __init__(self, unit: _Unit, of: Source, name: str, results: tuple[int, ...]):
-        self.unit, self.of, self.name, self.index, self.results = unit, of, name, unit.index, results
+    def __init__(self, form: Form, of: Source, name: str, results: tuple[int, ...], index: str):
+        self.form, self.of, self.name, self.index, self.results = form, of, name, index, results
         self.made: list[Entry] = []
+        self.helpers: dict[str, None] = {}
 
     def entries(self) -> str:
         p = self.of.chunks
@@ -211,7 +199,7 @@ class _Part:
 
     def apart(self) -> set[int]:
         """Operands in whose memory no result lies."""
-        region, _ = self.unit.form
+        region, _ = self.form
         inside = {*overwritten(region), *updated_params(region).values()}
         return set(range(len(self.of.operands))) - inside
 
@@ -222,7 +210,7 @@ class _Part:
         names = [a.arg for a in tree.args.args]
         chunk = self.of.chunks.arguments if self.of.chunks else ()
         head = [f"const {self.index} {a}" for a in chunk] + [t + n for _, t, n in self.parameters()]
-        lines = cxx.Translator(self.index, self.unit.helpers).body(tree.body, names)
+        lines = cxx.Translator(self.index, self.helpers).body(tree.body, names)
         opening = f"SYMC_FUNCTION void {self.name}_units({', '.join(head)}) {{"
         return "\n".join([opening, *lines, "}", ""])
 

@@ -7,7 +7,8 @@ in one bank. Everything else is read where it is used, as in ``flat.py``, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from symc.codegen.cuda.flat import Flat, flat
 from symc.codegen.cuda.nests import emit_ready, params_of
@@ -82,28 +83,28 @@ class Transposed(Variants):
         w.line(1, f"const int x = threadIdx.x % {WARP}, y = threadIdx.x / {WARP};")
         for k, v in enumerate(self.tiled):
             w.line(1, f"__shared__ {storage(v.dtype)} tile{k}[{WARP}][{WARP + 1}];")
-        self._each_row(w, fast, slow, "fast", "slow")
-        for k, v in enumerate(self.tiled):
-            w.line(3, f"tile{k}[y + k][x] = {scope[v.operands[0]]}[{w.address(v, scope)}];")
-        w.line(2, "}")
-        w.line(1, "}")
+        with self._each_row(w, fast, slow, "fast", "slow"):
+            for k, v in enumerate(self.tiled):
+                w.line(3, f"tile{k}[y + k][x] = {scope[v.operands[0]]}[{w.address(v, scope)}];")
         w.line(1, "__syncthreads();")
-        self._each_row(w, slow, fast, "slow", "fast")
-        for k, v in enumerate(self.tiled):
-            w.line(3, f"const {storage(v.dtype)} x{k} = tile{k}[x][y + k];")
-            scope[v] = w.read(f"x{k}", v.dtype)
-        w.emit(postorder(of.region.results), scope, 3)
-        at = w.offset([scope[i] for i in of.index], of.shape)
-        w.line(3, f"const {w.index} at = {at};")
-        for k, r in enumerate(of.region.results):
-            w.line(3, f"*({of.place(w, k, 'at')}) = {w.stored(w.expression(r, scope), r.dtype)};")
-        w.lines += ["    }", "  }"]
+        with self._each_row(w, slow, fast, "slow", "fast"):
+            for k, v in enumerate(self.tiled):
+                w.line(3, f"const {storage(v.dtype)} x{k} = tile{k}[x][y + k];")
+                scope[v] = w.read(f"x{k}", v.dtype)
+            w.emit(postorder(of.region.results), scope, 3)
+            at = w.offset([scope[i] for i in of.index], of.shape)
+            w.line(3, f"const {w.index} at = {at};")
+            for k, r in enumerate(of.region.results):
+                w.line(3, f"*({of.place(w, k, 'at')}) = {w.stored(w.expression(r, scope), r.dtype)};")
         return w.launches([(name, (product(counts), 1, 1), BLOCK, w.lines)])
 
-    def _each_row(self, w: Writer, down: str, along: str, down_name: str, along_name: str) -> None:
-        """Open the loop over the rows of a tile, one for each row of threads."""
+    @contextmanager
+    def _each_row(self, w: Writer, down: str, along: str, down_name: str, along_name: str) -> Iterator[None]:
+        """Write the loop over the rows of a tile, one for each row of threads."""
         sides = {"fast": self.flat.shape[-1], "slow": self.flat.shape[self.axis]}
         w.line(1, "#pragma unroll")
-        w.line(1, f"for (int k = 0; k < {WARP}; k += {BLOCK // WARP}) {{")
-        w.line(2, f"const {w.index} {down_name} = {down} * {WARP} + y + k, {along_name} = {along} * {WARP} + x;")
-        w.line(2, f"if ({down_name} < {w.size(sides[down_name])} && {along_name} < {w.size(sides[along_name])}) {{")
+        with w.block(1, f"for (int k = 0; k < {WARP}; k += {BLOCK // WARP})"):
+            w.line(2, f"const {w.index} {down_name} = {down} * {WARP} + y + k, {along_name} = {along} * {WARP} + x;")
+            inside = [f"{name} < {w.size(sides[name])}" for name in (down_name, along_name)]
+            with w.block(2, f"if ({' && '.join(inside)})"):
+                yield

@@ -24,7 +24,6 @@ from symc.errors import DeviceError, InputError, InternalError, missing_package
 from symc.ir.record import dataclass
 from symc.runtime.cache.process_folder import process_folder
 from symc.runtime.cuda import cublas, cusolver, nccl, nvrtc
-from symc.runtime.cuda.cubin import Cubin
 from symc.runtime.cuda.device import Copied, Counters, Factorization, Product, Properties, Resources, Signature, Span
 
 #: Versions of CuPy that have what is used.
@@ -228,7 +227,7 @@ class CupyDevice:
         cubin.check(signatures)
         return self._loaded(cubin, signatures)
 
-    def _loaded(self, cubin: Cubin, signatures: Sequence[Signature]) -> dict[str, Any]:
+    def _loaded(self, cubin: nvrtc.Cubin, signatures: Sequence[Signature]) -> dict[str, Any]:
         name = f"{hashlib.blake2b(cubin.data, digest_size=16).hexdigest()}.{self.index}.cubin"  # devices load at once
         path = os.path.join(process_folder("cubins"), name)  # which CuPy reads from files
         with open(path, "wb") as file:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symc.runtime.cuda.matrices import Argument, Array, Emitter, Matrices, Recipe, strips, threads_for
+from symc.runtime.cuda.matrices import Array, Emitter, Matrices, Recipe, strips, threads_for
 
 #: So few columns are solved for by a warp each, more by a thread each.
 FEW = 8
@@ -38,13 +38,8 @@ def _cholesky(e: Emitter) -> None:
 def solve(e: Emitter, a: Matrices, x: Matrices, n: int, columns: int, lower: bool, trans: int, unit: bool) -> None:
     """``op(a) x = x``, in place: each strip is solved for, and what it makes of the rows that follow is taken off."""
     up = lower == bool(trans)
-    name, threads, blocks = "solve_column", threads_for(32 * min(columns, 4)), (e.count, 1)
-    if columns > FEW:
-        name, threads = "solve_columns", _at_once(e, 64)
-        blocks = e.count, min(-(-columns // threads), MOST)
     for at, width in reversed(strips(n)) if up else strips(n):
-        e.launch(name, blocks, [a, x, a.ld, x.ld, a.stride, x.stride, at, width, columns, trans, up, unit],
-                 [x.array], threads)
+        _strip(e, a, x, at, width, columns, trans, up, unit)
         start, end = (0, at) if up else (at + width, n)
         block = a.part(at, start) if trans else a.part(start, at)
         e.multiply(x.part(start, 0), block, x.part(at, 0), end - start, columns, width, -1.0, 1.0, trans_a=trans)
@@ -72,7 +67,7 @@ def factorize(e: Emitter, out: Array, order: Array, n: int) -> Array:
         if n > width:
             e.launch("lu_exchange", (e.count, -(-n // _EXCHANGED)), [out, pivots, n, at, width], [out])
         if rest:
-            _strip(e, a, a.part(0, after), at, width, rest)
+            _strip(e, a, a.part(0, after), at, width, rest, 0, False, True)
             e.multiply(a.part(after, after), a.part(after, at), a.part(at, after), rest, rest, width, -1.0, 1.0)
     return order
 
@@ -83,11 +78,15 @@ def _lu_factor(e: Emitter) -> None:
     factorize(e, out, order, e.shapes[0][-1])
 
 
-def _strip(e: Emitter, a: Matrices, x: Matrices, at: int, width: int, columns: int) -> None:
-    """Solve for a strip of rows with the L of a block on the diagonal."""
-    arguments: list[Argument] = [a, x, a.ld, x.ld, a.stride, x.stride, at, width, columns, False, False, True]
-    threads = _at_once(e, 64)
-    e.launch("solve_columns", (e.count, min(-(-columns // threads), MOST)), arguments, [x.array], threads)
+def _strip(e: Emitter, a: Matrices, x: Matrices, at: int, width: int, columns: int, trans: int, up: bool,
+           unit: bool) -> None:
+    """Solve for a strip of rows with a block on the diagonal."""
+    name, threads, blocks = "solve_column", threads_for(32 * min(columns, 4)), 1
+    if columns > FEW:
+        name, threads = "solve_columns", _at_once(e, 64)
+        blocks = min(-(-columns // threads), MOST)
+    e.launch(name, (e.count, blocks), [a, x, a.ld, x.ld, a.stride, x.stride, at, width, columns, trans, up, unit],
+             [x.array], threads)
 
 
 def solve_factored(e: Emitter, lu: Array, order: Array, b: Array, out: Array, n: int, k: int, trans: int = 0) -> None:
