@@ -32,6 +32,8 @@ from symc.tensors.pytree import flatten, from_json, to_json, unflatten
 ABOUT, RESULT = "sweep/about", "sweep/result/"
 #: How often a point is tried whose process dies.
 TRIES = 3
+#: How many seconds a result of a worker of Dask may be under way; one that dies meanwhile may take it along.
+ARRIVAL = 300.0
 Key = dict[str, Any]
 
 
@@ -249,22 +251,27 @@ def _by_dask(client: Any) -> Callable[[Any, Mapping[str, Key]], Results]:
     def run(f: Any, missing: Mapping[str, Key]) -> Results:
         from distributed import KilledWorker, as_completed
 
-        suspects: list[str] = []
+        again: list[str] = []
         texts = {client.submit(evaluated, f, key, pure=False): text for text, key in missing.items()}
         with client.as_current():
             finished = as_completed(texts)
         for future in finished:
-            error = future.exception() if future.status == "error" else None
-            if isinstance(error, KilledWorker):
-                if len(missing) > 1:  # it may only have waited on the worker of another point: it is tried alone
-                    suspects.append(texts[future])
-                    future.release()
-                    continue
-                error = ExecutionError("the worker died in every try", help="it may need more memory than a worker has")
-            yield texts[future], future.result() if future.status == "finished" else error or ExecutionError(
-                f"the task was {future.status}")
-            future.release()
-        for text in suspects:
+            text = texts[future]
+            try:
+                result = future.result(timeout=ARRIVAL)
+            except Exception as e:
+                result = e
+                lost = isinstance(e, TimeoutError) and future.status != "error"  # else it is the point's own
+                if lost or isinstance(e, KilledWorker):
+                    if len(missing) > 1:  # its worker may have died of another point: it is tried alone
+                        again.append(text)
+                        continue
+                    result = ExecutionError("its result was lost" if lost else "the worker died in every try",
+                                            help="it may need more memory than a worker has")
+            finally:
+                future.release()
+            yield text, result
+        for text in again:
             yield from run(f, {text: missing[text]})
 
     return run

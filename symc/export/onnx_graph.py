@@ -83,8 +83,7 @@ class Graph(Sized):
     target = "ONNX"
 
     def __init__(self, f: Function, spelled: Callable[[Graph, Value], Any]):
-        super().__init__(f)
-        self._spelled = spelled
+        super().__init__(f, spelled)
         self.initializers: dict[str, np.ndarray] = {}
         self._taken: set[str] = set()
         self._constants: dict[tuple, str] = {}
@@ -163,23 +162,9 @@ class Graph(Sized):
             out.append(n if n in made and n not in out else self.add("Identity", n))
         return out
 
-    def within(self, region: Region, called: Sequence[str]) -> list[str]:
-        """The results of a region, with its nodes here."""
-        with self.body(region, called):
-            return [self.value(r) for r in region.results]
-
-    # --- values -------------------------------------------------------------------------------------------------------
-
-    def names(self, v: Value) -> list[str]:
-        """The names of the operands."""
-        return [self.known[o] for o in v.operands]
-
     def cast(self, name: str, dtype: np.dtype) -> str:
         return self.add("Cast", name, to=onnx_type(dtype))
 
     def scalar(self, name: str) -> str:
         """i64[1] as a scalar."""
         return self.add("Reshape", name, self.constant(np.zeros(0, np.int64)))
-
-    def spell(self, v: Value) -> Any:
-        return self._spelled(self, v)

@@ -39,7 +39,8 @@ from symc.tensors.tensor import Tensor
 # --- elements ---------------------------------------------------------------------------------------------------------
 
 #: The operators that ``f.to_onnx`` writes as they are; but quotients of integers, extremes and remainders differ.
-_ELEMENTWISE = {op: lookup(name) for name, op in PLAIN.items() if op not in ("Div", "Max", "Min", "IsInf", "Neg")}
+_ELEMENTWISE = {op: lookup(name) for name, op in PLAIN.items()
+                if op not in ("Div", "Max", "Min", "IsInf", "Neg", "Pow")}
 
 
 def _div(node: Node, a: Tensor, b: Tensor) -> Tensor:

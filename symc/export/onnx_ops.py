@@ -10,15 +10,14 @@ import numpy as np
 
 from symc.export.onnx_graph import I64, WIDE, Graph
 from symc.export.onnx_loops import cond, conv, conv_filter, conv_input, max_pool, scan, while_
-from symc.export.parts import has_no_nan, parts_of, safe_divisor, widened
+from symc.export.parts import IDENTITIES, has_no_nan, is_promised, parts_of, safe_divisor, widened
 from symc.ir.dim import Size
-from symc.ir.ops.arithmetic import neg
 from symc.ir.ops.compare import isnan
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.linalg import free_axes
 from symc.ir.ops.reduce import all_, any_
 from symc.ir.ops.shape import broadcast, pad, transpose
-from symc.ir.types import DTYPES, TensorType
+from symc.ir.types import DTYPES
 from symc.ir.value import Value
 
 Form = Callable[[Graph, Value], Any]
@@ -26,9 +25,6 @@ Form = Callable[[Graph, Value], Any]
 
 def spelled(g: Graph, v: Value) -> Any:
     """The name of a value; None for one to be taken apart."""
-    for o in (v, *v.operands):
-        if isinstance(o.type, TensorType) and o.dtype.kind == "c":
-            raise g.refused("complex numbers", help="engines compute with none: export the real and imaginary parts")
     name = v.op.name
     if name in OF_ANY_DTYPE:
         return OF_ANY_DTYPE[name](g, v)
@@ -91,66 +87,28 @@ def _where(g: Graph, v: Value) -> str:
     return g.cast(g.add("Where", c, g.cast(x, wide), g.cast(y, wide)), v.dtype)
 
 
-def _not_equal(g: Graph, v: Value) -> str:
-    return g.add("Not", g.add("Equal", *_aligned(g, v)))
-
-
-def _isfinite(g: Graph, v: Value) -> str:
-    return g.add("Less", g.add("Abs", *g.names(v)), g.constant(np.inf, v.operands[0].dtype))
-
-
-def _trunc(g: Graph, v: Value) -> str:
-    (x,) = g.names(v)
-    return g.add("Where", g.add("Less", x, g.constant(0, v.dtype)), g.add("Ceil", x), g.add("Floor", x))
-
-
-def _remainder(fmod: int) -> Form:
-    def form(g: Graph, v: Value) -> Any:
-        x, y = v.operands
-        if v.dtype.kind != "f":
-            return g.add("Mod", g.known[x], g.value(safe_divisor(y)[0]), fmod=fmod)
-        return g.add("Mod", g.known[x], g.known[y], fmod=1) if fmod else None
+def _quotient(op: str, has_floats: bool = False, **attrs: Any) -> Form:
+    """Quotients of floats that engines have, and of integers where the divisor is promised to be fine."""
+    def form(g: Graph, v: Value) -> str | None:
+        fine = has_floats if v.dtype.kind == "f" else is_promised(v.operands[1])
+        return g.add(op, *g.names(v), **attrs) if fine else None
 
     return form
 
 
-def _quotient(g: Graph, v: Value) -> str | None:
+def _mod(g: Graph, v: Value) -> str | None:
     x, y = v.operands
-    if v.dtype.kind == "f":
-        return None
-    d, odd = safe_divisor(y)
-    a, b, zero = g.known[x], g.value(d), g.constant(0, v.dtype)
-    q = g.add("Div", a, b)
-    if v.dtype.kind == "i":
-        r = g.add("Mod", a, b, fmod=1)
-        unlike = g.add("Xor", g.add("Less", r, zero), g.add("Less", b, zero))
-        down = g.add("And", g.add("Not", g.add("Equal", r, zero)), unlike)
-        q = g.add("Where", down, g.add("Sub", q, g.constant(1, v.dtype)), q)
-        q = g.add("Where", g.value(odd), g.value(neg(x)), q)
-    return g.add("Where", g.add("Equal", g.known[y], zero), zero, q)
-
-
-def _pow(g: Graph, v: Value) -> str:
-    if v.dtype.kind != "f":
-        raise g.refused("powers of integers", help="cast to float64, or multiply")
-    return g.add("Pow", *_aligned(g, v))
+    return g.add("Mod", g.known[x], g.value(safe_divisor(y)[0]), fmod=0) if v.dtype.kind != "f" else None
 
 
 def _shift(way: str) -> Form:
-    def form(g: Graph, v: Value) -> str | None:
-        return g.add("BitShift", *g.names(v), direction=way) if parts_of(v) is None else None
-
-    return form
+    return lambda g, v: g.add("BitShift", *g.names(v), direction=way) if parts_of(v) is None else None
 
 
 def _sign(g: Graph, v: Value) -> str:
     (x,) = g.names(v)
     return g.add("Sign", x) if v.dtype.kind != "f" else (
         g.add("Where", g.add("IsNaN", x), x, g.add("Sign", x)))
-
-
-def _identity(g: Graph, v: Value) -> str:
-    return g.known[v.operands[0]]
 
 
 # --- movements --------------------------------------------------------------------------------------------------------
@@ -329,7 +287,7 @@ PLAIN = {
     "isnan": "IsNaN", "isinf": "IsInf", "exp": "Exp", "log": "Log", "sqrt": "Sqrt", "sin": "Sin", "cos": "Cos",
     "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh",
     "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf", "sigmoid": "Sigmoid", "floor": "Floor",
-    "ceil": "Ceil", "rint": "Round",
+    "ceil": "Ceil", "rint": "Round", "pow": "Pow",
 }  # fmt: skip
 
 #: Forms for every dtype.
@@ -341,8 +299,7 @@ OF_ANY_DTYPE: dict[str, Form] = {
     "and": _logic("And", "BitwiseAnd"), "or": _logic("Or", "BitwiseOr"), "xor": _logic("Xor", "BitwiseXor"),
     "not": _logic("Not", "BitwiseNot"),
     "where": _where,
-    "all_reduce": _identity, "assume": _identity, "ensure_shape": _identity, "grad_clip": _identity,
-    "grad_scale": _identity, "stop_gradient": _identity,
+    **dict.fromkeys(IDENTITIES, lambda g, v: g.known[v.operands[0]]),
     "broadcast": _broadcast, "reshape": _reshape, "slice": _slice, "gather": _gather,
     "transpose": lambda g, v: _turned(g, g.known[v.operands[0]], list(v.attrs["perm"])),
     "concat": lambda g, v: g.add("Concat", *g.names(v), axis=v.attrs["axis"]),
@@ -352,8 +309,8 @@ OF_ANY_DTYPE: dict[str, Form] = {
 
 #: Forms for the dtypes in which engines compute.
 FORMS: dict[str, Form] = {
-    "ne": _not_equal, "isfinite": _isfinite, "trunc": _trunc, "sign": _sign, "pow": _pow,
-    "mod": _remainder(0), "fmod": _remainder(1), "floordiv": _quotient, "shl": _shift("LEFT"), "shr": _shift("RIGHT"),
+    "sign": _sign, "mod": _mod, "fmod": _quotient("Mod", has_floats=True, fmod=1), "floordiv": _quotient("Div"),
+    "shl": _shift("LEFT"), "shr": _shift("RIGHT"),
     "pad": _pad, "scatter": _scatter,
     "sum": _fold("ReduceSum"), "prod": _fold("ReduceProd"), "max": _extreme("ReduceMax"), "min": _extreme("ReduceMin"),
     "sup": _sup, "argmax": _place("ArgMax"), "argmin": _place("ArgMin"), "argsort": _argsort, "cumsum": _cumsum,

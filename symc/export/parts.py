@@ -26,7 +26,7 @@ from symc.export.function_parts import (
 from symc.export.loop_parts import cholesky, lu_factor, lu_solve, moved_axis, running, solve_triangular_parts
 from symc.ir.dim import product as elements
 from symc.ir.op import Decompose, Op, splat
-from symc.ir.ops.arithmetic import abs_, fmod, maximum, minimum
+from symc.ir.ops.arithmetic import abs_, fmod, maximum, minimum, neg
 from symc.ir.ops.assume import assume
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq, gt, isinf, isnan, le, lt, ne
@@ -34,7 +34,7 @@ from symc.ir.ops.elementwise import like
 from symc.ir.ops.index import gather, scatter
 from symc.ir.ops.leaf import iota, size
 from symc.ir.ops.logic import and_, not_, or_, where
-from symc.ir.ops.math import LN2, LN10, exp, floor, log, logaddexp
+from symc.ir.ops.math import LN2, LN10, ceil, exp, floor, log, logaddexp
 from symc.ir.ops.reduce import any_, argmax, max_, min_, norm, spread, sum_
 from symc.ir.ops.shape import broadcast, concat, pad, reshape, slice_, transpose
 from symc.ir.ops.sort import argsort
@@ -42,6 +42,8 @@ from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
 
 I64, U64 = DTYPES["i64"], DTYPES["u64"]
+#: Ops that change no number: what they say is for symc.
+IDENTITIES = ("all_reduce", "assume", "ensure_shape", "grad_clip", "grad_scale", "stop_gradient")
 
 
 def parts_of(v: Value) -> Value | list[Value] | None:
@@ -71,9 +73,14 @@ def widened(v: Value, wide: Mapping[np.dtype, np.dtype]) -> Value | None:
 
 
 def safe_divisor(y: Value) -> tuple[Value, Value]:
-    """A divisor of integers, 1 where a quotient may trap (by 0, and the least number by -1); and where that is."""
+    """A divisor of integers, promised not to trap: 1 where it may (by 0, and the least number by -1); and where."""
     odd = eq(y, 0) if y.dtype.kind == "u" else or_(eq(y, 0), eq(y, -1))
-    return where(odd, like(y, 1), y), odd
+    return assume(where(odd, like(y, 1), y), low=int(np.iinfo(y.dtype).min)), odd
+
+
+def is_promised(x: Value) -> bool:
+    """True for what is made here, and fits: a divisor, a number of places of a shift, numbers that hold no nan."""
+    return x.op is assume
 
 
 def _below(r: Value, y: Value) -> Value:
@@ -81,9 +88,30 @@ def _below(r: Value, y: Value) -> Value:
     return and_(ne(r, 0), ne(lt(r, 0), lt(y, 0)))
 
 
-def _floordiv(v: Value) -> Value:
+def _fmod(v: Value) -> Value | None:
+    """Of integers, 0 for a divisor of 0."""
+    x, y = v.operands
+    return fmod(x, safe_divisor(y)[0]) if v.dtype.kind != "f" else None
+
+
+def _integer_quotient(v: Value) -> Value | None:
+    """The quotient of x less its remainder, which is exact, less 1 where signs differ; 0 for a divisor of 0."""
+    x, y = v.operands
+    if is_promised(y):
+        return None
+    d, odd = safe_divisor(y)
+    r = fmod(x, d)
+    q = v.op(x - r, d)
+    if v.dtype.kind == "i":
+        q = where(odd, neg(x), where(_below(r, d), q - 1, q))
+    return where(eq(y, 0), like(v, 0), q)
+
+
+def _floordiv(v: Value) -> Value | None:
     """As NumPy: of x less the remainder, so that no quotient rounds up to the next integer."""
     x, y = v.operands
+    if v.dtype.kind != "f":
+        return _integer_quotient(v)
     r = fmod(x, y)
     q = (x - r) / y
     q = where(_below(r, y), q - 1, q)
@@ -228,7 +256,7 @@ def _orderable(x: Value) -> Value:
 
 def has_no_nan(x: Value) -> bool:
     """True for what ``_argsort`` has made."""
-    return x.op is assume or x.dtype.kind != "f"
+    return is_promised(x) or x.dtype.kind != "f"
 
 
 def _sort(v: Value) -> Value:
@@ -274,7 +302,7 @@ def _own_place(i: Value) -> Value:
 
 
 def _is_own_place(i: Value) -> bool:
-    return i.op is assume or i.op.name == "iota" or (
+    return is_promised(i) or i.op.name == "iota" or (
         i.op.name == "add" and i.operands[0].op.name == "iota" and i.operands[1].op.name == "broadcast")
 
 
@@ -300,10 +328,14 @@ PARTS: dict[str, Callable[[Value], Value | list[Value] | None]] = {
     "erfc": erfc_parts,
     "exp2": lambda v: exp(v.operands[0] * LN2),
     "expm1": expm1_parts,
-    "floordiv": lambda v: _floordiv(v) if v.dtype.kind == "f" else None,
+    "floordiv": _floordiv,
     "fmax": _extreme(maximum),
     "fmin": _extreme(minimum),
+    "fmod": _fmod,
     "hypot": _hypot,
+    "isfinite": lambda v: lt(abs_(v.operands[0]), np.inf),
+    "isinf": lambda v: eq(abs_(v.operands[0]), np.inf),
+    "isnan": lambda v: ne(*v.operands * 2),
     "lgamma": lgamma_parts,
     "linrec": running(lambda before, a, b: before * a + b, 0),
     "log10": lambda v: log(v.operands[0]) * (1 / LN10),
@@ -312,8 +344,9 @@ PARTS: dict[str, Callable[[Value], Value | list[Value] | None]] = {
     "logcumsumexp": running(lambda before, x: logaddexp(before, x), -math.inf),
     "lu_factor": lu_factor,
     "lu_solve": lu_solve,
-    "mod": lambda v: _mod(v) if v.dtype.kind == "f" else None,
+    "mod": _mod,
     "mulz": lambda v: where(eq(v.operands[0], 0), like(v, 0), v.operands[0] * v.operands[1]),
+    "ne": lambda v: not_(eq(*v.operands)),
     "pad": _pad,
     "philox32": philox32,
     "philox64": philox64,
@@ -326,6 +359,7 @@ PARTS: dict[str, Callable[[Value], Value | list[Value] | None]] = {
     "signbit": lambda v: is_negative(v.operands[0]),
     "solve_triangular": solve_triangular_parts,
     "sort": _sort,
+    "trunc": lambda v: where(lt(v.operands[0], 0), ceil(v.operands[0]), floor(v.operands[0])),
     "unit_uniform": unit_uniform,
     "windows": _windows,
 }

@@ -16,9 +16,11 @@ from symc.export.parts import parts_of
 from symc.ir import location
 from symc.ir.dim import Dim, Size, in_order, names, substitute
 from symc.ir.function import Function
+from symc.ir.ops.arithmetic import pow_
 from symc.ir.ops.leaf import get
 from symc.ir.record import replace
 from symc.ir.traverse import postorder, region_params
+from symc.ir.types import TensorType
 from symc.ir.value import Region, Value
 from symc.opt import optimize
 from symc.tensors.callsite import caller
@@ -41,22 +43,18 @@ def pure(f: Any, what: str) -> Function:
 
 
 class Walk:
-    """A walk over a function, which a target extends with ``spell``.
+    """A walk over a function. ``known`` is what values are called in the body under way.
 
-    ``known`` is what values are called in the body under way. ``spell(v)`` gives that (a list for several results), or
+    A target's ``spelled(walk, v)`` gives that (a list for several results) for a value whose operands are known, or
     None for an op to be taken apart.
     """
 
     target = ""
 
-    def __init__(self, f: Function):
-        self.f, self.hints = f, f.hints
+    def __init__(self, f: Function, spelled: Callable[..., Any]):
+        self.f, self.hints, self._spelled = f, f.hints, spelled
         self.known: dict[Value, Any] = {}
         self._under: list[Value] = []
-
-    def spell(self, v: Value) -> Any:
-        """The name of a value whose operands are known."""
-        raise NotImplementedError
 
     def value(self, v: Value) -> Any:
         """The name of a value, spelled now if it is new."""
@@ -70,13 +68,26 @@ class Walk:
     def _new(self, v: Value) -> Any:
         if v.op is get:
             return self.known[v.operands[0]][v.attrs["index"]]
-        found = self.spell(v)
+        if any(isinstance(o.type, TensorType) and o.dtype.kind == "c" for o in (v, *v.operands)):
+            raise self.refused("complex numbers", help="export the real and imaginary parts")
+        if v.op is pow_ and v.dtype.kind != "f":
+            raise self.refused("powers of integers", help="cast to float64, or multiply")
+        found = self._spelled(self, v)
         if found is not None:
             return found
         parts = parts_of(v)
         if parts is None:
             raise self.refused(f"the op {v.op.name}")
         return [self.value(p) for p in parts] if isinstance(parts, list) else self.value(parts)
+
+    def names(self, v: Value) -> list[Any]:
+        """The names of the operands."""
+        return [self.known[o] for o in v.operands]
+
+    def within(self, region: Region, called: Sequence[Any]) -> list[Any]:
+        """The results of a region, spelled here."""
+        with self.body(region, called):
+            return [self.value(r) for r in region.results]
 
     def refused(self, what: str, help: str = "") -> ExportError:
         """The error for something that the target does not have, with the user's line."""
@@ -105,8 +116,8 @@ class Sized(Walk):
     A target says how: ``ints``, ``int_op``, ``axis_size`` and ``joined``, of i64 with one axis.
     """
 
-    def __init__(self, f: Function):
-        super().__init__(f)
+    def __init__(self, f: Function, spelled: Callable[..., Any]):
+        super().__init__(f, spelled)
         self.nodes: list[Any] = []  # of the body under way
         self.first: list[Any] = []  # of the outermost graph, before all others
         self._sizes: dict[Any, str] = {}

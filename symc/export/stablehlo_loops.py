@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from symc.export.stablehlo_module import Module
+from symc.export.stablehlo_module import Module, is_static
 from symc.ir.op import lookup, splat
 from symc.ir.ops.control import BOOL, COUNT
 from symc.ir.ops.leaf import scalar
@@ -13,11 +13,6 @@ from symc.ir.types import DTYPES, TensorType, TupleType
 from symc.ir.value import Value
 
 I64 = DTYPES["i64"]
-
-
-def is_static(*shapes: Sequence[Any]) -> bool:
-    """True for sizes that are numbers."""
-    return all(isinstance(s, int) for shape in shapes for s in shape)
 
 
 def array_attr(numbers: Sequence[Any]) -> str:
@@ -30,11 +25,6 @@ def axes_attr(numbers: Sequence[int]) -> str:
     return f"[{', '.join(map(str, numbers))}]"
 
 
-def names_of(m: Module, v: Value) -> list[str]:
-    """The names of the operands."""
-    return [m.known[o] for o in v.operands]
-
-
 def _loop(m: Module, starts: Sequence[str], of: Sequence[Any], test: Callable[[list[str]], str],
           step: Callable[[list[str]], list[str]]) -> list[str]:
     """A while loop over values."""
@@ -42,21 +32,14 @@ def _loop(m: Module, starts: Sequence[str], of: Sequence[Any], test: Callable[[l
     for make, result in ((lambda names: [test(names)], [BOOL]), (step, of)):
         names = [m.fresh() for _ in of]
         regions.append(m.body_lines(list(zip(names, of, strict=True)), lambda: (make(names), result)))  # noqa: B023
-    found = m.op("while", starts, of, TupleType(of), "", regions)
-    return found
-
-
-def _less(m: Module, a: str, b: str) -> str:
-    out = m.fresh()
-    m.line(f"{out} = stablehlo.compare LT, {a}, {b}, SIGNED : (tensor<i64>, tensor<i64>) -> tensor<i1>")
-    return out
+    return m.op("while", starts, of, TupleType(of), "", regions)
 
 
 def scan(m: Module, v: Value) -> Any:
     """A while loop with a count; rows are read, and results written, at the place of the step."""
     (region,), a = v.regions, v.attrs
     c, k, n = a["carry"], a["xs"], a["length"]
-    names, several = names_of(m, v), isinstance(v.type, TupleType)
+    names, several = m.names(v), isinstance(v.type, TupleType)
     stacks = list(v.type.items if several else [v.type])[c:]
     if n == 0:
         found = [*names[:c], *[m.value(splat(0, t)) for t in stacks]]
@@ -75,14 +58,14 @@ def scan(m: Module, v: Value) -> Any:
         ys = [_put_row(m, old, t, y, at) for old, t, y in zip(now[c + 1 :], stacks, new[c:], strict=True)]
         return [m.simple("add", [now[0], m.constant(1, I64)], COUNT), *new[:c], *ys]
 
-    found = _loop(m, starts, of, lambda now: _less(m, now[0], end), step)[1:]
+    found = _loop(m, starts, of, lambda now: m.less(now[0], end, COUNT), step)[1:]
     return found if several else found[0]
 
 
 def _row(m: Module, x: str, t: TensorType, row: Any, at: str) -> str:
     """Row ``at`` of an array."""
     one = TensorType("i64", (1,))
-    return gathered(m, x, t, m.op("reshape", [at], [COUNT], one), one, (0,), row)
+    return gathered(m, x, t, m.reshaped(at, COUNT, one), one, (0,), row)
 
 
 def gathered(m: Module, x: str, t: TensorType, at: str, of: TensorType, axes: Sequence[int], result: Any) -> str:
@@ -100,25 +83,21 @@ def gathered(m: Module, x: str, t: TensorType, at: str, of: TensorType, axes: Se
 def _put_row(m: Module, x: str, t: TensorType, y: str, at: str) -> str:
     """An array with another row ``at``."""
     one, row = TensorType(t.dtype, (1, *t.shape[1:])), TensorType(t.dtype, t.shape[1:])
-    if is_static(one.shape):
-        y = m.op("reshape", [y], [row], one)
-    else:
-        y = m.op("dynamic_reshape", [y, m.shape(one.shape)], [row, TensorType("i64", (t.ndim,))], one)
     zeros = [m.constant(0, I64)] * (t.ndim - 1)
-    return m.op("dynamic_update_slice", [x, y, at, *zeros], [t, one, *[COUNT] * t.ndim], t)
+    return m.op("dynamic_update_slice", [x, m.reshaped(y, row, one), at, *zeros], [t, one, *[COUNT] * t.ndim], t)
 
 
 def while_(m: Module, v: Value) -> Any:
     test, region = v.regions
     c, limit = v.attrs["carry"], v.attrs["max_steps"]
-    names = names_of(m, v)
+    names = m.names(v)
     of = [*region.params[:c], COUNT]
 
     def going(now: list[str]) -> str:
         out = m.within(test, [*now[:c], *names[c:]])[0]
         if limit is None:
             return out
-        return m.simple("and", [out, _less(m, now[c], m.value(lookup("size")(value=limit)))], BOOL)
+        return m.simple("and", [out, m.less(now[c], m.value(lookup("size")(value=limit)), COUNT)], BOOL)
 
     def step(now: list[str]) -> list[str]:
         count = m.simple("add", [now[c], m.constant(1, I64)], COUNT)
@@ -129,7 +108,7 @@ def while_(m: Module, v: Value) -> Any:
 
 
 def cond(m: Module, v: Value) -> Any:
-    which, *names = names_of(m, v)
+    which, *names = m.names(v)
     results = [r.type for r in v.regions[0].results]
     bodies = [m.body_lines([], lambda: (m.within(r, names), results)) for r in v.regions]  # noqa: B023
     if v.operands[0].type is BOOL:

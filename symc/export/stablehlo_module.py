@@ -11,7 +11,7 @@ from symc.export.pure import Sized
 from symc.ir.dtypes import DTYPE_NAMES
 from symc.ir.function import Function
 from symc.ir.types import TensorType, TupleType
-from symc.ir.value import Region, Value
+from symc.ir.value import Value
 
 Names = Sequence[str]
 _INTS = {"add": "add", "sub": "subtract", "mul": "multiply", "div": "divide", "min": "minimum", "max": "maximum"}
@@ -30,6 +30,11 @@ def mlir_type(t: Any) -> str:
 def types(given: Any) -> str:
     """The texts of types."""
     return ", ".join(map(mlir_type, given))
+
+
+def is_static(*shapes: Sequence[Any]) -> bool:
+    """True for sizes that are numbers."""
+    return all(isinstance(s, int) for shape in shapes for s in shape)
 
 
 def dense(a: np.ndarray) -> str:
@@ -58,13 +63,10 @@ class Module(Sized):
     target = "StableHLO"
 
     def __init__(self, f: Function, spelled: Callable[[Module, Value], Any]):
-        super().__init__(f)
-        self._spelled, self._count, self._depth = spelled, 0, 0
+        super().__init__(f, spelled)
+        self._count = 0
         self.inputs = [f"%arg{k}" for k in range(len(f.inputs))]
         self._types = [i.type for i in f.inputs]
-
-    def spell(self, v: Value) -> Any:
-        return self._spelled(self, v)
 
     def line(self, text: str) -> None:
         """A line of the body under way."""
@@ -106,6 +108,32 @@ class Module(Sized):
         self.line(f"{out} = stablehlo.constant {dense(a)} : {mlir_type(TensorType(a.dtype, a.shape))}")
         return out
 
+    def operands(self, v: Value) -> list[Any]:
+        """The types of the operands."""
+        return [o.type for o in v.operands]
+
+    def sized(self, name: str, v: Value, shapes: Sequence[Sequence[Any]], attrs: str = "", dynamic: str = "",
+              kept: str = "", is_fixed: bool = True) -> str:
+        """An op that has sizes among its attributes, or where some are computed its ``dynamic`` relative, which has
+        them as operands, and the attributes that are ``kept``."""
+        if is_fixed and is_static(v.shape, *shapes):
+            return self.op(name, self.names(v), self.operands(v), v.type, attrs or kept)
+        return self.op(dynamic or f"dynamic_{name}", [*self.names(v), *map(self.shape, shapes)],
+                       [*self.operands(v), *[TensorType("i64", (len(s),)) for s in shapes]], v.type, kept)
+
+    def reshaped(self, x: str, of: TensorType, to: TensorType) -> str:
+        """A value of one type as one of another."""
+        if is_static(to.shape):
+            return self.op("reshape", [x], [of], to)
+        return self.op("dynamic_reshape", [x, self.shape(to.shape)], [of, TensorType("i64", (to.ndim,))], to)
+
+    def less(self, x: str, y: str, t: TensorType, how: str = "LT") -> str:
+        """A comparison."""
+        out, kind = self.fresh(), {"f": "FLOAT", "i": "SIGNED"}.get(t.dtype.kind, "UNSIGNED")
+        self.line(f"{out} = stablehlo.compare {how}, {x}, {y}, {kind} : ({types([t, t])}) -> "
+                  f"{mlir_type(t.with_dtype('bool'))}")
+        return out
+
     def body_lines(self, args: Sequence[tuple[str, Any]], make: Callable[[], tuple[Names, Sequence[Any]]]) -> list[str]:
         """The lines of a region: ``make`` adds them, and gives what it returns, with types."""
         before, self.nodes = self.nodes, []
@@ -116,11 +144,6 @@ class Module(Sized):
             self.nodes = before
         head = ", ".join(f"{n}: {mlir_type(t)}" for n, t in args)
         return [f"^bb0({head}):", *["  " + x for x in lines]] if args else lines
-
-    def within(self, region: Region, called: Names) -> list[str]:
-        """The results of a region, with its lines here."""
-        with self.body(region, called):
-            return [self.value(r) for r in region.results]
 
     # --- sizes --------------------------------------------------------------------------------------------------------
 
@@ -137,7 +160,7 @@ class Module(Sized):
     def axis_size(self, k: int, axis: int) -> str:
         i32, i64 = TensorType("i32", ()), TensorType("i64", ())
         n = self.op("get_dimension_size", [self.inputs[k]], [self._types[k]], i32, f"dimension = {axis} : i64")
-        return self.op("reshape", [self.op("convert", [n], [i32], i64)], [i64], TensorType("i64", (1,)))
+        return self.reshaped(self.op("convert", [n], [i32], i64), i64, TensorType("i64", (1,)))
 
     def joined(self, parts: Names) -> str:
         one, every = TensorType("i64", (1,)), TensorType("i64", (len(parts),))

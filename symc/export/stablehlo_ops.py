@@ -6,24 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from symc.export.parts import (
-    first_place,
-    has_no_nan,
-    parts_of,
-    running_sum,
-    safe_divisor,
-)
-from symc.export.stablehlo_loops import array_attr, axes_attr, cond, gathered, is_static, names_of, scan, while_
-from symc.export.stablehlo_module import Module, mlir_type
+from symc.export.parts import IDENTITIES, first_place, has_no_nan, is_promised, parts_of, running_sum
+from symc.export.stablehlo_loops import array_attr, axes_attr, cond, gathered, scan, while_
+from symc.export.stablehlo_module import Module, is_static
 from symc.ir.op import Fold, lookup, splat
-from symc.ir.ops.arithmetic import fmod, neg
-from symc.ir.ops.compare import eq, lt, ne
+from symc.ir.ops.compare import ne
 from symc.ir.ops.control import BOOL
 from symc.ir.ops.index import SCATTER_MODES
 from symc.ir.ops.leaf import iota
-from symc.ir.ops.logic import and_, where
 from symc.ir.ops.reduce import identity
 from symc.ir.ops.shape import slice_
 from symc.ir.types import DTYPES, TensorType, TupleType
@@ -35,159 +25,73 @@ I64 = DTYPES["i64"]
 
 def spelled(m: Module, v: Value) -> Any:
     """The name of a value; None for one to be taken apart."""
-    for o in (v, *v.operands):
-        if isinstance(o.type, TensorType) and o.dtype.kind == "c":
-            raise m.refused("complex numbers", help="export the real and imaginary parts")
     name = v.op.name
     if name in PLAIN:
-        return m.simple(PLAIN[name], names_of(m, v), v.type)
+        return m.simple(PLAIN[name], m.names(v), v.type)
     if name in _COMPARISONS:
-        return _compare(m, v, _COMPARISONS[name])
+        return m.less(*m.names(v), v.operands[0].type, _COMPARISONS[name])  # type: ignore[arg-type]
+    if name in GENERAL:
+        what, attrs = GENERAL[name]
+        return m.op(what, m.names(v), m.operands(v), v.type, attrs(v) if attrs is not None else "")
     return FORMS[name](m, v) if name in FORMS else None
 
 
-def _types(v: Value) -> list[Any]:
-    return [o.type for o in v.operands]
-
-
-def _shape_type(v: Value) -> TensorType:
-    return TensorType("i64", (v.ndim,))
-
-
 def _identity(m: Module, v: Value) -> str:
-    x, sizes = v.operands[0], [[n if isinstance(n, int) else None for n in o.shape] for o in (v.operands[0], v)]
-    if sizes[0] == sizes[1]:
-        return m.known[x]
-    return m.op("dynamic_reshape", [m.known[x], m.shape(v.shape)], [x.type, _shape_type(v)], v.type)
+    (x,) = v.operands
+    sizes = [[n if isinstance(n, int) else None for n in o.shape] for o in (x, v)]
+    return m.known[x] if sizes[0] == sizes[1] else m.reshaped(m.known[x], x.type, v.type)  # type: ignore[arg-type]
 
 
 # --- elements ---------------------------------------------------------------------------------------------------------
 
 
-def _constant(m: Module, v: Value) -> str:
-    return m.constant(v.attrs["value"].data)
-
-
 def _iota(m: Module, v: Value) -> str:
-    attr = f"iota_dimension = {v.attrs['axis']} : i64"
-    t = v.type if v.dtype.kind != "b" else v.type.with_dtype("i32")
-    out = m.op("iota", [], [], t, attr) if is_static(v.shape) else (
-        m.op("dynamic_iota", [m.shape(v.shape)], [_shape_type(v)], t, attr))
-    return out if t is v.type else m.op("convert", [out], [t], v.type)
-
-
-def _size(m: Module, v: Value) -> str:
-    return m.op("reshape", [m.dim(v.attrs["value"])], [TensorType("i64", (1,))], v.type)
-
-
-def _compare(m: Module, v: Value, how: str) -> str:
-    x, y = names_of(m, v)
-    out, kind = m.fresh(), {"f": "FLOAT", "i": "SIGNED"}.get(v.operands[0].dtype.kind, "UNSIGNED")
-    a, b = mlir_type(v.operands[0].type), mlir_type(v.type)
-    m.line(f"{out} = stablehlo.compare {how}, {x}, {y}, {kind} : ({a}, {a}) -> {b}")
-    return out
+    if v.dtype.kind == "b":
+        return m.value(lookup("cast")(iota(**{**v.attrs, "dtype": DTYPES["i32"]}), dtype=v.dtype))
+    return m.sized("iota", v, [v.shape], kept=f"iota_dimension = {v.attrs['axis']} : i64")
 
 
 def _cast(m: Module, v: Value) -> str:
     (x,) = v.operands
     if v.dtype.kind == "b" and x.dtype.kind != "b":
         return m.value(ne(x, 0))
-    return m.op("convert", names_of(m, v), _types(v), v.type)
+    return m.op("convert", m.names(v), m.operands(v), v.type)
 
 
-def _isnan(m: Module, v: Value) -> str:
-    return m.value(ne(v.operands[0], v.operands[0]))
+def _quotient(name: str) -> Form:
+    """Quotients of floats that the target has, and of integers where the divisor is promised to be fine."""
+    def form(m: Module, v: Value) -> str | None:
+        fine = name == "remainder" if v.dtype.kind == "f" else is_promised(v.operands[1])
+        return m.simple(name, m.names(v), v.type) if fine else None
 
-
-def _isinf(m: Module, v: Value) -> str:
-    return m.value(eq(lookup("abs")(v.operands[0]), np.inf))
-
-
-def _isfinite(m: Module, v: Value) -> str:
-    return m.op("is_finite", names_of(m, v), _types(v), v.type)
-
-
-def _trunc(m: Module, v: Value) -> str:
-    (x,) = v.operands
-    return m.value(where(lt(x, 0), lookup("ceil")(x), lookup("floor")(x)))
-
-
-def _pow(m: Module, v: Value) -> str:
-    if v.dtype.kind != "f":
-        raise m.refused("powers of integers", help="cast to float64, or multiply")
-    return m.simple("power", names_of(m, v), v.type)
-
-
-def _fmod(m: Module, v: Value) -> str:
-    x, y = v.operands
-    y = y if v.dtype.kind == "f" else safe_divisor(y)[0]
-    return m.simple("remainder", [m.known[x], m.value(y)], v.type)
-
-
-def _mod(m: Module, v: Value) -> str | None:
-    if v.dtype.kind == "f":
-        return None
-    r, y = fmod(*v.operands), v.operands[1]
-    return m.value(r if v.dtype.kind == "u" else where(and_(ne(r, 0), ne(lt(r, 0), lt(y, 0))), r + y, r))
-
-
-def _floordiv(m: Module, v: Value) -> str | None:
-    x, y = v.operands
-    if v.dtype.kind == "f":
-        return None
-    d, odd = safe_divisor(y)
-    q = m.simple("divide", [m.known[x], m.value(d)], v.type)
-    if v.dtype.kind == "i":
-        r = fmod(x, d)
-        down = and_(ne(r, 0), ne(lt(r, 0), lt(d, 0)))
-        q = m.simple("add", [q, m.value(where(down, splat(-1, v.type), splat(0, v.type)))], v.type)
-        q = _select(m, odd, q, m.value(neg(x)), v.type)
-    return _select(m, eq(y, 0), q, m.value(splat(0, v.type)), v.type)
-
-
-def _select(m: Module, c: Value, otherwise: str, then: str, t: Any) -> str:
-    return m.op("select", [m.value(c), then, otherwise], [c.type, t, t], t)
+    return form
 
 
 def _signless(otherwise: Callable[[Value], Value]) -> Form:
     """Forms that unsigned integers do not have."""
     def form(m: Module, v: Value) -> str:
         (x,) = v.operands
-        return m.simple(v.op.name, names_of(m, v), v.type) if x.dtype.kind != "u" else m.value(otherwise(x))
+        return m.simple(v.op.name, m.names(v), v.type) if x.dtype.kind != "u" else m.value(otherwise(x))
 
     return form
 
 
 def _shift(name: str) -> Form:
     def form(m: Module, v: Value) -> str | None:
-        return m.simple(name, names_of(m, v), v.type) if parts_of(v) is None else None
+        return m.simple(name, m.names(v), v.type) if parts_of(v) is None else None
 
     return form
-
-
-def _where(m: Module, v: Value) -> str:
-    return m.op("select", names_of(m, v), _types(v), v.type)
 
 
 # --- movements --------------------------------------------------------------------------------------------------------
 
 
 def _broadcast(m: Module, v: Value) -> str:
-    attr = f"broadcast_dimensions = {array_attr(v.attrs['axes'])}"
-    if is_static(v.shape):
-        return m.op("broadcast_in_dim", names_of(m, v), _types(v), v.type, attr)
-    sized = [*_types(v), _shape_type(v)]
-    return m.op("dynamic_broadcast_in_dim", [*names_of(m, v), m.shape(v.shape)], sized, v.type, attr)
+    return m.sized("broadcast_in_dim", v, [v.shape], kept=f"broadcast_dimensions = {array_attr(v.attrs['axes'])}")
 
 
 def _reshape(m: Module, v: Value) -> str:
-    if is_static(v.shape):
-        return m.op("reshape", names_of(m, v), _types(v), v.type)
-    return m.op("dynamic_reshape", [*names_of(m, v), m.shape(v.shape)], [*_types(v), _shape_type(v)], v.type)
-
-
-def _transpose(m: Module, v: Value) -> str:
-    return m.op("transpose", names_of(m, v), _types(v), v.type, f"permutation = {array_attr(v.attrs['perm'])}")
+    return m.sized("reshape", v, [v.shape])
 
 
 def _slice(m: Module, v: Value) -> str:
@@ -200,25 +104,14 @@ def _slice(m: Module, v: Value) -> str:
         up = m.value(slice_(x, start=low, size=v.shape, step=step))
         return m.op("reverse", [up], [v.type], v.type, f"dimensions = {array_attr(down)}")
     end = tuple(s + (n - 1) * d + 1 if n != 0 else s for s, n, d in zip(low, v.shape, step, strict=True))
-    if is_static(low, end, x.shape):
-        attrs = f"start_indices = {array_attr(low)}, limit_indices = {array_attr(end)}, strides = {array_attr(step)}"
-        return m.op("slice", names_of(m, v), _types(v), v.type, attrs)
-    ends = [m.shape(low), m.shape(end), m.shape(step)]
-    return m.op("real_dynamic_slice", [m.known[x], *ends], [x.type, *[_shape_type(v)] * 3], v.type)
+    attrs = f"start_indices = {array_attr(low)}, limit_indices = {array_attr(end)}, strides = {array_attr(step)}"
+    return m.sized("slice", v, [low, end, step], attrs, "real_dynamic_slice", is_fixed=is_static(x.shape))
 
 
 def _pad(m: Module, v: Value) -> str:
     low, high, inner = (v.attrs[k] for k in ("low", "high", "interior"))
-    if is_static(low, high, v.shape):
-        attrs = (f"edge_padding_low = {array_attr(low)}, edge_padding_high = {array_attr(high)}, "
-                 f"interior_padding = {array_attr(inner)}")
-        return m.op("pad", names_of(m, v), _types(v), v.type, attrs)
-    widths = [m.shape(low), m.shape(high), m.shape(inner)]
-    return m.op("dynamic_pad", [*names_of(m, v), *widths], [*_types(v), *[_shape_type(v)] * 3], v.type)
-
-
-def _concat(m: Module, v: Value) -> str:
-    return m.op("concatenate", names_of(m, v), _types(v), v.type, f"dimension = {v.attrs['axis']} : i64")
+    return m.sized("pad", v, [low, high, inner], f"edge_padding_low = {array_attr(low)}, edge_padding_high = "
+                   f"{array_attr(high)}, interior_padding = {array_attr(inner)}")
 
 
 def _stacked(m: Module, indices: Sequence[Value]) -> tuple[str, TensorType]:
@@ -286,33 +179,25 @@ def _argsort(m: Module, v: Value) -> str | None:
     place = iota(shape=x.shape, axis=axis, dtype=I64)
     t, p = TensorType(x.dtype, ()), TensorType("i64", ())
     a, b, c, d = (m.fresh() for _ in range(4))
-
-    def make() -> Any:
-        out, kind = m.fresh(), {"f": "FLOAT", "i": "SIGNED"}.get(x.dtype.kind, "UNSIGNED")
-        m.line(f"{out} = stablehlo.compare LT, {a}, {b}, {kind} : ({mlir_type(t)}, {mlir_type(t)}) -> tensor<i1>")
-        return [out], [BOOL]
-
-    lines = m.body_lines([(a, t), (b, t), (c, p), (d, p)], make)
+    lines = m.body_lines([(a, t), (b, t), (c, p), (d, p)], lambda: ([m.less(a, b, t)], [BOOL]))
     return m.op("sort", [m.known[x], m.value(place)], [x.type, place.type], TupleType([x.type, place.type]),
                 f"dimension = {axis} : i64, is_stable = true", [lines])[1]
 
 
-def _dot(m: Module, v: Value) -> str:
+def _dot(v: Value) -> str:
     (left, right), (a, b) = v.attrs["contract"], v.attrs["batch"]
-    attrs = (f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {axes_attr(a)}, "
-             f"rhs_batching_dimensions = {axes_attr(b)}, lhs_contracting_dimensions = {axes_attr(left)}, "
-             f"rhs_contracting_dimensions = {axes_attr(right)}>, "
-             "precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]")
-    return m.op("dot_general", names_of(m, v), _types(v), v.type, attrs)
+    return (f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {axes_attr(a)}, "
+            f"rhs_batching_dimensions = {axes_attr(b)}, lhs_contracting_dimensions = {axes_attr(left)}, "
+            f"rhs_contracting_dimensions = {axes_attr(right)}>, "
+            "precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]")
 
 
-def _conv(m: Module, v: Value) -> str:
+def _conv(v: Value) -> str:
     a, k = v.attrs, len(v.attrs["stride"])
     space = ", ".join(map(str, range(k)))
-    attrs = (f"batch_group_count = 1 : i64, feature_group_count = {a['groups']} : i64, dimension_numbers = "
-             f"#stablehlo.conv<[b, f, {space}]x[o, i, {space}]->[b, f, {space}]>, "
-             f"window_strides = {array_attr(a['stride'])}, rhs_dilation = {array_attr(a['dilation'])}")
-    return m.op("convolution", names_of(m, v), _types(v), v.type, attrs)
+    return (f"batch_group_count = 1 : i64, feature_group_count = {a['groups']} : i64, dimension_numbers = "
+            f"#stablehlo.conv<[b, f, {space}]x[o, i, {space}]->[b, f, {space}]>, "
+            f"window_strides = {array_attr(a['stride'])}, rhs_dilation = {array_attr(a['dilation'])}")
 
 
 # --- the table --------------------------------------------------------------------------------------------------------
@@ -329,16 +214,23 @@ PLAIN = {
 }  # fmt: skip
 _COMPARISONS = {"eq": "EQ", "ne": "NE", "lt": "LT", "le": "LE", "gt": "GT", "ge": "GE"}
 
+#: Ops that are one op with attributes.
+GENERAL: dict[str, tuple[str, Callable[[Value], str] | None]] = {
+    "isfinite": ("is_finite", None), "where": ("select", None), "dot": ("dot_general", _dot),
+    "conv": ("convolution", _conv),
+    "transpose": ("transpose", lambda v: f"permutation = {array_attr(v.attrs['perm'])}"),
+    "concat": ("concatenate", lambda v: f"dimension = {v.attrs['axis']} : i64"),
+}
+
 FORMS: dict[str, Form] = {
-    "constant": _constant, "iota": _iota, "size": _size, "cast": _cast,
+    "constant": lambda m, v: m.constant(v.attrs["value"].data), "iota": _iota, "cast": _cast,
+    "size": lambda m, v: m.reshaped(m.dim(v.attrs["value"]), TensorType("i64", (1,)), v.type),
     "abs": _signless(lambda x: x), "sign": _signless(lambda x: lookup("minimum")(x, 1)),
-    "isnan": _isnan, "isinf": _isinf, "isfinite": _isfinite, "trunc": _trunc, "pow": _pow, "fmod": _fmod, "mod": _mod,
-    "floordiv": _floordiv, "shl": _shift("shift_left"), "shr": _shift("shift_right_logical"), "where": _where,
-    **dict.fromkeys(["all_reduce", "assume", "ensure_shape", "grad_clip", "grad_scale", "stop_gradient"], _identity),
-    "broadcast": _broadcast, "reshape": _reshape, "transpose": _transpose, "slice": _slice, "pad": _pad,
-    "concat": _concat, "gather": _gather, "scatter": _scatter,
+    "fmod": _quotient("remainder"), "floordiv": _quotient("divide"), "pow": lambda m, v: m.simple(
+        "power", m.names(v), v.type), "shl": _shift("shift_left"), "shr": _shift("shift_right_logical"),
+    **dict.fromkeys(IDENTITIES, _identity),
+    "broadcast": _broadcast, "reshape": _reshape, "slice": _slice, "pad": _pad, "gather": _gather, "scatter": _scatter,
     **dict.fromkeys(["sum", "prod", "max", "min", "sup", "any", "all"], _fold),
-    "argmax": _argmax, "argmin": _argmax, "argsort": _argsort,
-    "cumsum": lambda m, v: m.value(running_sum(v)), "dot": _dot, "conv": _conv,
+    "argmax": _argmax, "argmin": _argmax, "argsort": _argsort, "cumsum": lambda m, v: m.value(running_sum(v)),
     "scan": scan, "while": while_, "cond": cond,
 }  # fmt: skip
