@@ -1,5 +1,6 @@
-"""Functions in C of lanes and of hermitian matrices: sorts, Fourier transforms, eigenvalues. Words as in ``prelude``;
-``{key}`` is the type of a number to sort, ``{before}`` an expression that is true where a comes before b."""
+"""Functions in C of lanes and of matrices: sorts, Fourier transforms, eigenvalues and singular ones. Words as in
+``prelude``; ``{key}`` is the type of a number to sort, ``{before}`` an expression that is true where a comes before b.
+"""
 
 from __future__ import annotations
 
@@ -179,7 +180,96 @@ HERMITIAN = """
 }}
 """
 
+SINGULAR = """
+/* The n numbers of x less their part along y, whose length is 1; what their length is then. */
+static {R} apart_{l}(int64_t n, const {T} *y, {T} *x) {{
+  {T} along = 0;
+  {R} sum = 0;
+  for (int64_t k = 0; y && k < n; k++) along += {conj}(y[k]) * x[k];
+  for (int64_t k = 0; k < n; k++) {{
+    if (y) x[k] -= along * y[k];
+    sum += {real}({conj}(x[k]) * x[k]);
+  }}
+  return sqrt{f}(sum);
+}}
+/* Descending singular values d of m rows of n numbers; unless u is NULL the vectors in its columns and in the rows of
+   vh, all if full, else as many as there are values: by rotations of columns (Jacobi). False for numbers with a nan or
+   an infinity. work: a square of the longer side and one of the other. */
+{CLONES}static bool svd_{l}(bool full, int64_t m, int64_t n, const {T} *a, {R} *d, {T} *u, {T} *vh, {T} *work) {{
+  const bool tall = m >= n;
+  const int64_t high = tall ? m : n, few = tall ? n : m, wide = full ? high : few;
+  {T} *const w = work, *const v = work + high * high;
+  {R} most = 0;
+  for (int64_t i = 0; i < m * n; i++) {{
+    const {R} size = {size}(a[i]);
+    if (!(size <= {MAX})) return false;
+    most = size > most ? size : most;
+  }}
+  const {R} unit = most == 0 ? 1 : most;
+  for (int64_t i = 0; i < few; i++) {{
+    for (int64_t k = 0; k < high; k++) w[i * high + k] = (tall ? a[k * n + i] : {conj}(a[i * n + k])) / unit;
+    for (int64_t k = 0; k < few; k++) v[i * few + k] = i == k;
+  }}
+  bool turned = true;
+  for (int sweep = 0; turned && sweep < 100; sweep++) {{
+    turned = false;
+    for (int64_t p = 0; p < few; p++) {{
+      for (int64_t q = p + 1; q < few; q++) {{
+        {T} *const left = w + p * high, *const right = w + q * high, along = 0;
+        for (int64_t k = 0; k < high; k++) along += {conj}(left[k]) * right[k];
+        const {R} x = apart_{l}(high, NULL, left), y = apart_{l}(high, NULL, right), size = {size}(along);
+        if (size <= {EPS} * sqrt{f}(({R})high) * x * y) continue;
+        turned = true;
+        const {R} angle = (y - x) * {half} * ((y + x) / size);
+        const {R} t = (angle < 0 ? -1 : 1) / (fabs{f}(angle) + hypot{f}(angle, 1)), c = 1 / sqrt{f}(t * t + 1);
+        const {T} s = t * c * (along / size);
+        for (int64_t k = 0; k < high + few; k++) {{
+          {T} *const one = k < high ? left + k : v + p * few + k - high;
+          {T} *const two = k < high ? right + k : v + q * few + k - high;
+          const {T} first = *one, second = *two;
+          *one = c * first - {conj}(s) * second;
+          *two = s * first + c * second;
+        }}
+      }}
+    }}
+  }}
+  for (int64_t i = 0; i < few; i++) d[i] = apart_{l}(high, NULL, w + i * high);
+  for (int64_t i = 0; i < few; i++) {{
+    int64_t best = i;
+    for (int64_t j = i + 1; j < few; j++) best = d[j] > d[best] ? j : best;
+    const {R} x = d[i];
+    d[i] = d[best], d[best] = x;
+    for (int64_t k = 0; best != i && k < high + few; k++) {{
+      {T} *const one = k < high ? w + i * high + k : v + i * few + k - high;
+      {T} *const two = k < high ? w + best * high + k : v + best * few + k - high;
+      const {T} y = *one;
+      *one = *two, *two = y;
+    }}
+  }}
+  for (int64_t i = 0; u && i < wide; i++) {{
+    {T} *const own = w + i * high;
+    {R} size = i < few ? d[i] : 0;
+    for (int64_t from = 0; size * size <= {MIN} / {EPS}; from++) {{ /* there is none: what is left of some axis */
+      for (int64_t k = 0; k < high; k++) own[k] = k == from;
+      for (int64_t j = 0; j < 2 * i; j++) size = apart_{l}(high, w + j % i * high, own);
+      size = i == 0 ? 1 : 2 * size * size * high < 1 ? 0 : size;
+    }}
+    for (int64_t k = 0; k < high; k++) own[k] /= size;
+    for (int64_t k = 0; k < high; k++) {{
+      if (tall) u[k * wide + i] = own[k];
+      else vh[i * n + k] = {conj}(own[k]);
+    }}
+    for (int64_t k = 0; i < few && k < few; k++) {{
+      if (tall) vh[i * n + k] = {conj}(v[i * few + k]);
+      else u[k * m + i] = v[i * few + k];
+    }}
+  }}
+  for (int64_t i = 0; i < few; i++) d[i] *= most;
+  return true;
+}}
+"""
+
 #: Texts by what is called, and what must stand before.
 TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "half_order": (_HALF, ()), "sort": (ORDER, ("half_order",)), "transform": (FOURIER, ()),
-    "fourier": (LANES, ("transform",)), "eigh": (HERMITIAN, ())}
+    "fourier": (LANES, ("transform",)), "eigh": (HERMITIAN, ()), "svd": (SINGULAR, ())}

@@ -329,10 +329,11 @@ class Prelude:
             "abs": f"fabs{f}(creal{f}(x)) + fabs{f}(cimag{f}(x))" if pair else f"fabs{f}(x)", "a": "&" if pair else "",
             "few": f"!ta && !tb && m > 1 && m <= {few} && n % {wide} == 0 && n * k <= {few << 14}" if few else "false",
             "WIDE": wide, "f": f, "half": f"0.5{f}",
-            "size": f"{'c' * pair}{'abs' if pair else 'fabs'}{f}", "MAX": "FLT_MAX" if f else "DBL_MAX",
-            "EPS": "FLT_EPSILON" if f else "DBL_EPSILON", "key": TYPES.get(letter, "uint16_t"),
+            "size": f"{'c' * pair}{'abs' if pair else 'fabs'}{f}", "key": TYPES.get(letter, "uint16_t"),
             "before": {"f16": "half_order(a) < half_order(b)"}.get(
                 letter, "a < b" if letter[:1] != "f" else "a < b || (b != b && a == a)")}
+        words |= {k: f"{'FLT' if f else 'DBL'}_{own}" for k, own in
+                  (("MAX", "MAX"), ("MIN", "MIN"), ("EPS", "EPSILON"))}
         return text.format(BLAS=_BY_CBLAS.format(**words), **words)
 
     def text(self) -> str:

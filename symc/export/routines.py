@@ -9,10 +9,11 @@ import numpy as np
 
 from symc.codegen.plan.gemm import as_gemm
 from symc.export.steps import Statements
-from symc.ir.dim import Size, product
+from symc.ir.dim import Size, maximum, product
 from symc.ir.dtypes import RECORDS
 from symc.ir.ops.gemm import gemm, parts
 from symc.ir.plan import Plan, Step
+from symc.ir.record import dataclass
 from symc.ir.types import DTYPE_NAMES, TupleType
 from symc.ir.value import Value
 
@@ -140,34 +141,6 @@ def _assert(r: Routine) -> None:
     r.out.copy(r.writes[0], r.reads[0], v.type.nbytes)  # type: ignore[union-attr]
 
 
-def _cholesky(r: Routine) -> None:
-    *batch, n, _ = r.shapes[0]
-    with r.each(product(batch), (0, 2), (1, 2)) as (a, c):
-        r.check("the matrix is not positive definite", "cholesky", n, a, c)
-
-
-def _solve_triangular(r: Routine) -> None:
-    attrs = r.value.attrs
-    *batch, n, k = r.shapes[1]
-    r.out.copy(r.writes[0], r.reads[1], product(r.shapes[1]) * r.dtypes[1].itemsize)
-    with r.each(product(batch), (0, 2), (2, 2)) as (a, x):
-        r.check("the matrix is singular", "triangular", _bool(attrs["lower"]), f"'{attrs['trans']}'",
-                _bool(attrs["unit"]), n, k, a, x)
-
-
-def _lu_factor(r: Routine) -> None:
-    *batch, n, _ = r.shapes[0]
-    with r.each(product(batch), (0, 2), (1, 2), (2, 1)) as (a, lu, order):
-        r.run("lu_factor", n, a, lu, order)
-
-
-def _lu_solve(r: Routine) -> None:
-    *batch, n, k = r.shapes[2]
-    work = r.out.workspace(n * k * r.dtypes[0].itemsize)
-    with r.each(product(batch), (0, 2), (1, 1), (2, 2), (3, 2)) as (lu, order, b, x):
-        r.check("the matrix is singular", "lu_solve", f"'{r.value.attrs['trans']}'", n, k, lu, order, b, x, work)
-
-
 def _sort(r: Routine) -> None:
     v = r.value
     a, (x,) = v.attrs["axis"], r.shapes[:1]
@@ -189,20 +162,64 @@ def _fourier(r: Routine) -> None:
             product(x[:a]), x[a], n, y[a], product(x[a + 1 :]), r.reads[0], r.writes[0], work)
 
 
-def _eigh(r: Routine) -> None:
-    *batch, n, _ = r.shapes[0]
-    work = r.out.workspace(n * n * r.dtypes[0].itemsize)
-    vectors = r.value.op.name == "eigh"
-    with r.each(product(batch), (0, 2), (1, 1), *[(2, 2)] * vectors) as (a, d, *v):
-        r.check("the iteration does not converge: is there a nan or an infinity in the matrix?", "eigh",
-                _bool(r.value.attrs["lower"]), n, a, d, *(v or ["NULL"]), work)
+# --- matrices ---------------------------------------------------------------------------------------------------------
 
 
-def _qr(r: Routine) -> None:
-    *batch, m, n = r.shapes[0]
-    work = r.out.workspace((m + 1) * n * r.dtypes[0].itemsize)
-    with r.each(product(batch), (0, 2), (1, 2), (2, 2)) as arrays:
-        r.run("qr", m, n, r.shapes[1][-1], *arrays, work)
+@dataclass(frozen=True)
+class _OfMatrices:
+    """A routine that is called for each matrix of a batch: what it is ``given`` (of m rows of n numbers), then the
+    operands and results ``moved``, each with how many of its last axes are one matrix, and ``absent`` ones, then memory
+    for ``work`` numbers. ``why``: what it means if the routine says that it has failed."""
+
+    what: str
+    moved: tuple[tuple[int, int], ...]
+    given: Callable[[Routine, Size, Size], Sequence[str | Size]]
+    work: Callable[[Routine, Size, Size], Size] | None = None
+    why: str = ""
+    absent: int = 0
+
+    def __call__(self, r: Routine) -> None:
+        *batch, m, n = r.shapes[0]
+        work = [] if self.work is None else [r.out.workspace(self.work(r, m, n) * r.dtypes[0].itemsize)]
+        with r.each(product(batch), *self.moved) as arrays:
+            given = [*self.given(r, m, n), *arrays, *["NULL"] * self.absent, *work]
+            if self.why:
+                r.check(self.why, self.what, *given)
+            else:
+                r.run(self.what, *given)
+
+
+def _solve_triangular(r: Routine) -> None:
+    """The right sides are copied, and solved in place."""
+    attrs = r.value.attrs
+    r.out.copy(r.writes[0], r.reads[1], product(r.shapes[1]) * r.dtypes[1].itemsize)
+    _OfMatrices("triangular", ((0, 2), (2, 2)), lambda r, m, n: [
+        _bool(attrs["lower"]), f"'{attrs['trans']}'", _bool(attrs["unit"]), n, r.shapes[1][-1]], why=_SINGULAR)(r)
+
+
+_SINGULAR = "the matrix is singular"
+_NO_END = "the iteration does not converge: is there a nan or an infinity in the matrix?"
+_MATRICES: dict[str, Callable[[Routine], None]] = {
+    "cholesky": _OfMatrices("cholesky", ((0, 2), (1, 2)), lambda r, m, n: [n],
+                            why="the matrix is not positive definite"),
+    "solve_triangular": _solve_triangular,
+    "lu_factor": _OfMatrices("lu_factor", ((0, 2), (1, 2), (2, 1)), lambda r, m, n: [n]),
+    "lu_solve": _OfMatrices("lu_solve", ((0, 2), (1, 1), (2, 2), (3, 2)), lambda r, m, n: [
+        f"'{r.value.attrs['trans']}'", n, r.shapes[2][-1]], lambda r, m, n: n * r.shapes[2][-1], _SINGULAR),
+    "qr": _OfMatrices("qr", ((0, 2), (1, 2), (2, 2)), lambda r, m, n: [m, n, r.shapes[1][-1]],
+                      lambda r, m, n: (m + 1) * n),
+    **{name: _OfMatrices("eigh", ((0, 2), (1, 1), (2, 2))[:k], lambda r, m, n: [_bool(r.value.attrs["lower"]), n],
+                         lambda r, m, n: n * n, _NO_END, 3 - k) for name, k in (("eigh", 3), ("eigvalsh", 2))},
+    "svd": _OfMatrices("svd", ((0, 2), (2, 1), (1, 2), (3, 2)), lambda r, m, n: [_bool(r.value.attrs["full"]), m, n],
+                       lambda r, m, n: _two_squares(m, n), _NO_END),
+    "svdvals": _OfMatrices("svd", ((0, 2), (1, 1)), lambda r, m, n: ["false", m, n],
+                           lambda r, m, n: _two_squares(m, n), _NO_END, 2),
+}
+
+
+def _two_squares(m: Size, n: Size) -> Size:
+    side = maximum(m, n)
+    return 2 * side * side
 
 
 def _bool(x: bool) -> str:
@@ -210,10 +227,8 @@ def _bool(x: bool) -> str:
 
 
 RECIPES: dict[str, Callable[[Routine], None]] = {
-    "concat": _concat, "assert": _assert, "cholesky": _cholesky, "solve_triangular": _solve_triangular,
-    "lu_factor": _lu_factor, "lu_solve": _lu_solve, **dict.fromkeys(("sort", "argsort", "top_places"), _sort),
-    **dict.fromkeys(("fft", "rfft", "irfft"), _fourier), "eigh": _eigh, "eigvalsh": _eigh,
-    "qr": _qr}
+    "concat": _concat, "assert": _assert, **dict.fromkeys(("sort", "argsort", "top_places"), _sort),
+    **dict.fromkeys(("fft", "rfft", "irfft"), _fourier), **_MATRICES}
 _ANY = ("concat", "assert", "sort", "argsort", "top_places")
 
 __all__ = ["Routine", "Value", "routine"]
