@@ -12,7 +12,9 @@ from distributed import Client, LocalCluster
 
 @pytest.fixture(scope="package")
 def client() -> Iterator[Any]:
-    with dask.config.set({"distributed.comm.timeouts.connect": "120s"}), LocalCluster(
+    settings = {"distributed.comm.timeouts.connect": "120s", "distributed.scheduler.allowed-failures": 2,
+                "distributed.worker.multiprocessing-method": "forkserver"}  # a worker that died is soon there again
+    with dask.config.set(settings), LocalCluster(
         n_workers=2, threads_per_worker=1, memory_limit="1GB", host="127.0.0.1", dashboard_address=None,
     ) as cluster, Client(cluster, set_as_default=False) as found:
         yield found

@@ -40,14 +40,14 @@ def test_a_worker_that_is_killed_in_the_middle(client: Any, tmp_path: Path) -> N
                     return
                 time.sleep(0.002)
 
-        killer = threading.Thread(target=kill)
+        killer = threading.Thread(target=kill, daemon=True)
         killer.start()
         try:
-            found = client.gather(futures)
+            found = [future.result(timeout=200) for future in futures]
         finally:
             done.set()
-            killer.join()
-        client.wait_for_workers(2, timeout=300)
+            killer.join(10)
+        client.wait_for_workers(2, timeout=100)
         assert set(client.run(os.getpid).values()) != set(pids.values())
     for a, b in zip(found, want, strict=True):
         assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
@@ -57,7 +57,7 @@ def test_a_worker_that_is_killed_in_the_middle(client: Any, tmp_path: Path) -> N
 def test_a_task_that_always_kills_its_worker_is_an_error(client: Any, tmp_path: Path) -> None:
     with pytest.raises(sc.errors.ExecutionError, match=r"failed at \{'a': 2\}: .*the worker died in every try"):
         sc.dist.sweep(sweeping.deadly, over={"a": [1, 2, 3]}, store=tmp_path, client=client)
-    client.wait_for_workers(2, timeout=300)
+    client.wait_for_workers(2, timeout=100)
     found = sc.dist.sweep(sweeping.slow, over={"a": [1, 3]}, client=client)
     assert [float(x) for x in found] == [2.0, 6.0]
 

@@ -262,6 +262,22 @@ def test_orthogonal_factors(tmp_path):
         check_call(f, program, [a])
 
 
+def test_singular_values(tmp_path):
+    """Of tall, wide, square and empty matrices of any rank; all vectors, or as many as there are values."""
+    m = sc.matrix("m", dtype="complex128")
+    (u, s, vh), (left, _, right) = sc.linalg.svd(m, full_matrices=False), sc.linalg.svd(m)
+    squares = [x.T.conj() @ x for x in (u, vh.T, left, right.T)]
+    f = sc.compile([s, (u * s) @ vh, sc.linalg.svdvals(m.real), *squares], [m], name="singular")
+    program = built(f, tmp_path, ("-O1", "-fsanitize=undefined", "-fno-sanitize-recover"))
+    for rows, columns in ((0, 2), (2, 0), (1, 4), (4, 1), (3, 5), (5, 3), (30, 20)):
+        a = RNG.normal(size=(rows, columns)) + 1j * RNG.normal(size=(rows, columns))
+        for scale in (1, 0, 1e-200, 1e200, np.geomspace(1, 1e-20, columns)):
+            check_call(f, program, [a * scale])
+        a[:, 1:] = a[:, :1]
+        check_call(f, program, [a])
+    assert "a nan or an infinity" in program([np.full((2, 3), np.nan + 0j)])[0]
+
+
 def test_products_of_few_rows(tmp_path):
     """Of which the matrix is read where it lies: up to 16 rows (32 of float32), of whole panels of columns."""
     a, b, c, d = [sc.input(n, t, (s, u)) for n, t, s, u in zip(
@@ -277,7 +293,7 @@ def test_products_of_few_rows(tmp_path):
 
 def test_refusals_before_anything_is_written(tmp_path):
     x, m, p = sc.vector("x"), sc.matrix("m"), sc.vector("p")
-    for name, y in (("svd", sc.linalg.svd(m)), ("ellipk", sc.special.ellipk(x)), ("print", sc.debug.print(x)),
+    for name, y in (("eig", sc.linalg.eig(m)), ("ellipk", sc.special.ellipk(x)), ("print", sc.debug.print(x)),
                     ("ellipk", sc.scan(lambda c, a: (sc.special.ellipk(c), a), p, x)[0])):
         f = sc.compile(y, name="refused")
         for write in (f.export_c, f.export_library):
