@@ -26,7 +26,7 @@ FOLDER, RANK, RANKS = "SYMC_JOB", "SYMC_RANK", "SYMC_RANKS"
 #: By which a process knows that an mpiexec has started it.
 OF_MPI = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 #: The most bytes of a rank that are in shared memory at a time, and how long ranks wait for each other at the start.
-PIECE, START = 1 << 24, 60.0
+PIECE, START = 1 << 24, 300.0
 
 
 class Comm:
@@ -43,7 +43,8 @@ class Comm:
         return a
 
     def bcast(self, a: np.ndarray) -> None:
-        """Replace a contiguous array by that of rank 0."""
+        """Replace a contiguous array by that of rank 0, which alone has rows to give."""
+        a[...] = self.allgather(a.reshape(-1)[: a.size if self.rank == 0 else 0]).reshape(a.shape)
 
     def close(self) -> None:
         """Leave the others."""
@@ -128,16 +129,6 @@ class Shared(Comm):
                 o[begin : begin + PIECE] = s[: max(0, min(PIECE, o.size - begin))]
         return np.concatenate(out).view(a.dtype).reshape(-1, *a.shape[1:])
 
-    def bcast(self, a: np.ndarray) -> None:
-        flat = a.reshape(-1).view(np.uint8)
-        for begin in range(0, flat.size, PIECE):
-            part = flat[begin : begin + PIECE]
-            slot = self._views(part.dtype, part.size)[0]
-            if self.rank == 0:
-                slot[:] = part
-            self._exchange(0)
-            part[:] = slot
-
     def close(self) -> None:
         for other in self._others.values():
             other.close()
@@ -177,9 +168,6 @@ class MPI(Comm):
         out = np.empty(sum(counts), np.uint8)
         self._comm.Allgatherv(data.reshape(-1).view(np.uint8), [out, counts, None, self._mpi.BYTE])
         return out.view(a.dtype).reshape(-1, *a.shape[1:])
-
-    def bcast(self, a: np.ndarray) -> None:
-        self._comm.Bcast(a.reshape(-1).view(np.uint8))
 
 
 class NCCL(Comm):

@@ -69,9 +69,6 @@ class Group(Comm):
     def allgather(self, a: np.ndarray) -> np.ndarray:
         return self._ranks.allgather(a)
 
-    def bcast(self, a: np.ndarray) -> None:
-        self._ranks.bcast(a)
-
     @property
     def _ranks(self) -> Shared:
         if self._own is None:

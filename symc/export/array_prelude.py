@@ -117,69 +117,6 @@ static bool fourier_{l}(char kind, bool inverse, int64_t outer, int64_t m, int64
 }}
 """
 
-HERMITIAN = """
-/* Ascending eigenvalues d of the hermitian matrix in a triangle of a, and its eigenvectors in the columns of v, unless
-   it is NULL: by rotations (Jacobi). False for a matrix with a nan or an infinity. work: n * n numbers. */
-{CLONES}static bool eigh_{l}(bool lower, int64_t n, const {T} *a, {R} *d, {T} *v, {T} *work) {{
-  for (int64_t i = 0; i < n; i++) {{
-    for (int64_t j = 0; j < n; j++) {{
-      const bool here = lower == (i >= j);
-      const {T} x = here || i == j ? a[i * n + j] : {conj}(a[j * n + i]);
-      work[i * n + j] = i == j ? {real}(x) : x;
-      if (!({size}(x) <= {MAX})) return false;
-      if (v) v[i * n + j] = i == j;
-    }}
-  }}
-  bool turned = true;
-  for (int sweep = 0; turned && sweep < 100; sweep++) {{
-    turned = false;
-    for (int64_t p = 0; p < n; p++) {{
-      for (int64_t q = p + 1; q < n; q++) {{
-        const {T} apart = work[p * n + q];
-        const {R} x = {real}(work[p * n + p]), y = {real}(work[q * n + q]), size = {size}(apart);
-        if (size <= {EPS} * {half} * (fabs{f}(x) * {half} + fabs{f}(y) * {half})) continue;
-        turned = true;
-        const {R} angle = (y * {half} - x * {half}) / size;
-        const {R} t = (angle < 0 ? -1 : 1) / (fabs{f}(angle) + hypot{f}(angle, 1));
-        const {R} c = 1 / sqrt{f}(t * t + 1);
-        const {T} s = t * c * (apart / size);
-        for (int64_t k = 0; k < n; k++) {{
-          const {T} left = work[k * n + p], right = work[k * n + q];
-          work[k * n + p] = c * left - {conj}(s) * right;
-          work[k * n + q] = s * left + c * right;
-          if (v) {{
-            const {T} first = v[k * n + p], second = v[k * n + q];
-            v[k * n + p] = c * first - {conj}(s) * second;
-            v[k * n + q] = s * first + c * second;
-          }}
-        }}
-        for (int64_t k = 0; k < n; k++) {{
-          const {T} up = work[p * n + k], down = work[q * n + k];
-          work[p * n + k] = c * up - s * down;
-          work[q * n + k] = {conj}(s) * up + c * down;
-        }}
-        work[p * n + q] = work[q * n + p] = 0;
-        work[p * n + p] = x - t * size, work[q * n + q] = y + t * size;
-      }}
-    }}
-  }}
-  for (int64_t i = 0; i < n; i++) d[i] = {real}(work[i * n + i]);
-  for (int64_t i = 0; i < n; i++) {{
-    int64_t least = i;
-    for (int64_t j = i + 1; j < n; j++) {{
-      if (d[j] < d[least]) least = j;
-    }}
-    const {R} x = d[i];
-    d[i] = d[least], d[least] = x;
-    for (int64_t k = 0; v && least != i && k < n; k++) {{
-      const {T} y = v[k * n + i];
-      v[k * n + i] = v[k * n + least], v[k * n + least] = y;
-    }}
-  }}
-  return true;
-}}
-"""
-
 SINGULAR = """
 /* The n numbers of x less their part along y, whose length is 1; what their length is then. */
 static {R} apart_{l}(int64_t n, const {T} *y, {T} *x) {{
@@ -269,7 +206,37 @@ static {R} apart_{l}(int64_t n, const {T} *y, {T} *x) {{
 }}
 """
 
+#: A matrix that is moved by a bound of its eigenvalues has none below zero: its singular values are these.
+HERMITIAN = """
+/* Ascending eigenvalues d of the hermitian matrix in a triangle of a, and its eigenvectors in the columns of v, unless
+   it is NULL. False for a matrix with a nan or an infinity. work: five of its size. */
+static bool eigh_{l}(bool lower, int64_t n, const {T} *a, {R} *d, {T} *v, {T} *work) {{
+  {T} *const moved = work + 2 * n * n, *const left = moved + n * n, *const right = left + n * n;
+  {R} bound = 0;
+  for (int64_t i = 0; i < n; i++) {{
+    {R} sum = 0;
+    for (int64_t j = 0; j < n; j++) {{
+      const {T} x = lower == (i >= j) || i == j ? a[i * n + j] : {conj}(a[j * n + i]);
+      moved[i * n + j] = i == j ? {real}(x) : x;
+      sum += {size}(x);
+    }}
+    bound = sum > bound ? sum : bound;
+  }}
+  for (int64_t i = 0; i < n; i++) moved[i * n + i] += bound;
+  if (!svd_{l}(false, n, n, moved, d, left, right, work)) return false;
+  for (int64_t i = 0; 2 * i < n; i++) {{
+    const {R} most = d[i];
+    d[i] = d[n - 1 - i] - bound;
+    d[n - 1 - i] = most - bound;
+  }}
+  for (int64_t i = 0; v && i < n; i++) {{
+    for (int64_t j = 0; j < n; j++) v[i * n + j] = {conj}(right[(n - 1 - j) * n + i]);
+  }}
+  return true;
+}}
+"""
+
 #: Texts by what is called, and what must stand before.
 TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "half_order": (_HALF, ()), "sort": (ORDER, ("half_order",)), "transform": (FOURIER, ()),
-    "fourier": (LANES, ("transform",)), "eigh": (HERMITIAN, ()), "svd": (SINGULAR, ())}
+    "fourier": (LANES, ("transform",)), "svd": (SINGULAR, ()), "eigh": (HERMITIAN, ("svd",))}

@@ -209,7 +209,7 @@ _MATRICES: dict[str, Callable[[Routine], None]] = {
     "qr": _OfMatrices("qr", ((0, 2), (1, 2), (2, 2)), lambda r, m, n: [m, n, r.shapes[1][-1]],
                       lambda r, m, n: (m + 1) * n),
     **{name: _OfMatrices("eigh", ((0, 2), (1, 1), (2, 2))[:k], lambda r, m, n: [_bool(r.value.attrs["lower"]), n],
-                         lambda r, m, n: n * n, _NO_END, 3 - k) for name, k in (("eigh", 3), ("eigvalsh", 2))},
+                         lambda r, m, n: 5 * n * n, _NO_END, 3 - k) for name, k in (("eigh", 3), ("eigvalsh", 2))},
     "svd": _OfMatrices("svd", ((0, 2), (2, 1), (1, 2), (3, 2)), lambda r, m, n: [_bool(r.value.attrs["full"]), m, n],
                        lambda r, m, n: _two_squares(m, n), _NO_END),
     "svdvals": _OfMatrices("svd", ((0, 2), (1, 1)), lambda r, m, n: ["false", m, n],
