@@ -29,7 +29,8 @@ def spelled(m: Module, v: Value) -> Any:
     if name in PLAIN:
         return m.simple(PLAIN[name], m.names(v), v.type)
     if name in _COMPARISONS:
-        return m.less(*m.names(v), v.operands[0].type, _COMPARISONS[name])  # type: ignore[arg-type]
+        x, y = m.names(v)
+        return m.less(x, y, v.operands[0].type, _COMPARISONS[name])  # type: ignore[arg-type]
     if name in GENERAL:
         what, attrs = GENERAL[name]
         return m.op(what, m.names(v), m.operands(v), v.type, attrs(v) if attrs is not None else "")
