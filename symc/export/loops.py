@@ -5,40 +5,26 @@ Buffers that stay where they are have constant pointers; carries that move from 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 import numpy as np
 
-from symc.export.routines import routine
 from symc.export.steps import Pointers, Statements
 from symc.ir.dim import Size
-from symc.ir.plan import Layout, Plan, Step
+from symc.ir.plan import Layout, Step
 from symc.ir.types import Type
 
 
-class Entry(Statements):
-    """Writes all steps of plans."""
-
-    def routine(self, plan: Plan, step: Step, reads: Sequence[str], writes: Sequence[str]) -> bool:
-        return routine(self, plan, step, reads, writes)
-
-    def control(self, step: Step, pointers: Pointers) -> None:
-        writers = {"scan": _Scan, "while": _While, "cond": _Cond}
-        writers[step.value.op.name](self, step, pointers).write()
-
-    @contextmanager
-    def uncertain(self) -> Iterator[None]:
-        """Marks statements that may not run."""
-        before, self.certain = self.certain, False
-        yield
-        self.certain = before
+def control(out: Statements, step: Step, pointers: Pointers) -> None:
+    """Write a loop or a branch."""
+    writers = {"scan": _Scan, "while": _While, "cond": _Cond}
+    writers[step.value.op.name](out, step, pointers).write()
 
 
 class _Control:
     """Common parts of the three: pointers of operands and results, and the scratch memory."""
 
-    def __init__(self, out: Entry, step: Step, pointers: Pointers):
+    def __init__(self, out: Statements, step: Step, pointers: Pointers):
         assert step.layout is not None
         self.out, self.step, self.value = out, step, step.value
         self.layout: Layout = step.layout

@@ -13,8 +13,10 @@ from symc.codegen.plan.reuse import aligned
 from symc.errors import InputError, SymcError
 from symc.export.files import write_files
 from symc.export.interface import Array, Interface, c_bound, c_type, interface_of
-from symc.export.loops import Entry
+from symc.export.loops import control
 from symc.export.prelude import SIZES
+from symc.export.routines import routine
+from symc.export.steps import Statements
 from symc.ir.dim import Dim, Size
 from symc.ir.location import in_order
 from symc.ir.record import dataclass
@@ -205,7 +207,7 @@ def export_c(f: Any, directory: Any) -> str:
 
 def source_of(i: Interface) -> Source:
     """The files of a function. Raises ExportError."""
-    entry = Entry(i, _staged(i)[1])
+    entry = Statements(i, _staged(i)[1], control, routine)
     steps = _steps(entry)
     name, own = i.name, i.name.upper()
     sizes, arrays = list(i.sizes.values()), (*i.inputs, *i.results, *i.states)
@@ -262,7 +264,7 @@ def _quoted(text: str) -> str:
     return '"' + "".join(chr(b) if 32 <= b < 127 and b not in b'"\\?' else f"\\{b:03o}" for b in text.encode()) + '"'
 
 
-def _bounds(entry: Entry) -> Iterator[str]:
+def _bounds(entry: Statements) -> Iterator[str]:
     """Lines that look whether what is computed of sizes fits into 64 bits: bytes of arrays, counts of loops."""
     i = entry.interface
     for s in i.sizes.values():
@@ -274,7 +276,7 @@ def _bounds(entry: Entry) -> Iterator[str]:
     yield from (f"  if ({c_bound(s, i.sizes)} > 0x1p62) return false;\n" for s in large)
 
 
-def _checks(entry: Entry) -> Iterator[str]:
+def _checks(entry: Statements) -> Iterator[str]:
     """Lines that look at sizes before anything runs."""
     i = entry.interface
     for g in i.function.guards:
@@ -301,7 +303,7 @@ def _staged(i: Interface) -> tuple[dict[str, Size], Size]:
     return places, at
 
 
-def _steps(entry: Entry) -> str:
+def _steps(entry: Statements) -> str:
     """All steps of the plan, then what is returned, then the states."""
     i = entry.interface
     plan, f = i.plan, i.function
@@ -334,7 +336,7 @@ def _steps(entry: Entry) -> str:
 # --- constants --------------------------------------------------------------------------------------------------------
 
 
-def _constants(entry: Entry) -> tuple[str, str]:
+def _constants(entry: Statements) -> tuple[str, str]:
     """Constants that stand among the code, with the declarations of others, and the file of these."""
     name = entry.interface.name
     short, long = "", ""

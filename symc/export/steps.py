@@ -6,7 +6,7 @@ lies behind the arena of the plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -35,10 +35,14 @@ Pointers = dict[str, str]  # of the buffers of a plan
 
 class Statements:
     """Writes the steps of plans. ``before``: what is looked at before anything runs; ``behind``: bytes of the workspace
-    in front of those of a step; ``certain``: what is written now runs in every call (as often as ``times`` says)."""
+    in front of those of a step; ``certain``: what is written now runs in every call (as often as ``times`` says).
 
-    def __init__(self, interface: Interface, behind: Size):
+    ``control`` writes loops and branches, ``routine`` the steps that are no kernels; False for what C cannot do."""
+
+    def __init__(self, interface: Interface, behind: Size, control: Callable[[Statements, Step, Pointers], None],
+                 routine: Callable[[Statements, Plan, Step, Sequence[str], Sequence[str]], bool]):
         self.interface, self.behind, self.size = interface, behind, interface.size
+        self._control, self._routine = control, routine
         self.unit, self.prelude = Unit(meaning), Prelude(interface.name)
         arrays = (*interface.inputs, *interface.results, *interface.states)
         self._names_taken = {*(a.name for a in arrays), *interface.sizes.values()}
@@ -53,14 +57,6 @@ class Statements:
         self._names: dict[tuple, str] = {}
         self.constants: dict[Value, str] = {}
 
-    def control(self, step: Step, pointers: Pointers) -> None:
-        """A loop or a branch."""
-        raise NotImplementedError
-
-    def routine(self, plan: Plan, step: Step, reads: Sequence[str], writes: Sequence[str]) -> bool:
-        """A step that is no kernel. False for what C has no way to do."""
-        raise NotImplementedError
-
     # -- text
 
     def line(self, text: str) -> None:
@@ -74,6 +70,13 @@ class Statements:
         yield
         self.depth -= 1
         self.line("}")
+
+    @contextmanager
+    def uncertain(self) -> Iterator[None]:
+        """Marks statements that may not run."""
+        before, self.certain = self.certain, False
+        yield
+        self.certain = before
 
     def fresh(self, prefix: str) -> str:
         self.count += 1
@@ -129,12 +132,12 @@ class Statements:
         reads, writes = [pointers[n] for n in step.reads], [pointers[n] for n in step.writes]
         self.line(f"/* {said(plan, step)} */")
         if step.kind == "control":
-            self.control(step, pointers)
+            self._control(self, step, pointers)
         elif step.kind == "copy" or v.op in (after, all_reduce):
             self.copy(writes[0], reads[0], v.type.nbytes)  # type: ignore[union-attr]
         elif is_kernel(v):
             self._launch(plan, step, reads, writes)
-        elif not self.routine(plan, step, reads, writes):
+        elif not self._routine(self, plan, step, reads, writes):
             refuse(plan, v, v.op.name)
 
     # -- kernels
