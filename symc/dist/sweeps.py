@@ -12,8 +12,9 @@ import itertools
 import json
 import os
 import textwrap
+import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from multiprocessing.connection import wait
 from typing import Any
@@ -32,7 +33,8 @@ from symc.tensors.pytree import flatten, from_json, to_json, unflatten
 ABOUT, RESULT = "sweep/about", "sweep/result/"
 #: How often a point is tried whose process dies.
 TRIES = 3
-#: How many seconds a result of a worker of Dask may be under way; one that dies meanwhile may take it along.
+#: How many seconds a result of a worker of Dask may be under way (one that dies meanwhile may take it along), and how
+#: long there may be no worker: Dask starts none in place of one that dies while it starts.
 ARRIVAL = 300.0
 Key = dict[str, Any]
 
@@ -249,13 +251,11 @@ def _here(f: Any, missing: Mapping[str, Key]) -> Results:
 
 def _by_dask(client: Any) -> Callable[[Any, Mapping[str, Key]], Results]:
     def run(f: Any, missing: Mapping[str, Key]) -> Results:
-        from distributed import KilledWorker, as_completed
+        from distributed import KilledWorker
 
         again: list[str] = []
         texts = {client.submit(evaluated, f, key, pure=False): text for text, key in missing.items()}
-        with client.as_current():
-            finished = as_completed(texts)
-        for future in finished:
+        for future in _finished(client, texts):
             text = texts[future]
             try:
                 result = future.result(timeout=ARRIVAL)
@@ -275,6 +275,26 @@ def _by_dask(client: Any) -> Callable[[Any, Mapping[str, Key]], Results]:
             yield from run(f, {text: missing[text]})
 
     return run
+
+
+def _finished(client: Any, futures: Iterable[Any]) -> Iterator[Any]:
+    """Futures as they finish. Raises ExecutionError where no worker is left to compute them."""
+    from distributed import as_completed
+
+    with client.as_current():
+        found = as_completed(futures)
+    last = time.monotonic()
+    while not found.is_empty():
+        if found.has_ready():
+            yield next(found)
+            last = time.monotonic()
+        elif time.monotonic() < last + ARRIVAL:
+            time.sleep(0.005)
+        elif client.scheduler_info(n_workers=-1)["workers"]:
+            last = time.monotonic()
+        else:
+            raise ExecutionError(f"dist.sweep: the cluster has had no worker for {ARRIVAL:.0f} s",
+                                 help="workers that die while they start are not replaced; a rerun does the rest")
 
 
 def _by_processes(count: int) -> Callable[[Any, Mapping[str, Key]], Results]:

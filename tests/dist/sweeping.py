@@ -25,6 +25,12 @@ def deadly(a: float) -> float:
     return a
 
 
+def deadly_later(a: float) -> float:
+    """The same, not so soon that Dask takes the process for one that could not start, which it does not replace."""
+    time.sleep(a == 2)
+    return deadly(a)
+
+
 def dies_once(a: float, mark: str) -> float:
     if a == 1 and not Path(mark).exists():
         Path(mark).touch()

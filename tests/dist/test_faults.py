@@ -56,10 +56,22 @@ def test_a_worker_that_is_killed_in_the_middle(client: Any, tmp_path: Path) -> N
 @pytest.mark.long
 def test_a_task_that_always_kills_its_worker_is_an_error(client: Any, tmp_path: Path) -> None:
     with pytest.raises(sc.errors.ExecutionError, match=r"failed at \{'a': 2\}: .*the worker died in every try"):
-        sc.dist.sweep(sweeping.deadly, over={"a": [1, 2, 3]}, store=tmp_path, client=client)
+        sc.dist.sweep(sweeping.deadly_later, over={"a": [1, 2, 3]}, store=tmp_path, client=client)
     client.wait_for_workers(2, timeout=100)
     found = sc.dist.sweep(sweeping.slow, over={"a": [1, 3]}, client=client)
     assert [float(x) for x in found] == [2.0, 6.0]
+
+
+def test_a_cluster_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    from distributed import Client, LocalCluster
+
+    from symc.dist import sweeps
+
+    monkeypatch.setattr(sweeps, "ARRIVAL", 0.1)
+    with (LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address=None) as cluster,
+          Client(cluster, set_as_default=False) as nobody,
+          pytest.raises(sc.errors.ExecutionError, match="has had no worker")):
+        sc.dist.sweep(sweeping.squared, over={"a": [1, 2]}, client=nobody)
 
 
 def test_a_function_of_another_format_is_a_clear_error() -> None:
