@@ -89,7 +89,7 @@ def _below(r: Value, y: Value) -> Value:
 
 
 def _fmod(v: Value) -> Value | None:
-    """Of integers, 0 for a divisor of 0."""
+    """Remainder of integers, 0 for a divisor of 0."""
     x, y = v.operands
     return fmod(x, safe_divisor(y)[0]) if v.dtype.kind != "f" else None
 
