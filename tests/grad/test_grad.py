@@ -406,12 +406,12 @@ def chain(n):
     return x, h
 
 
-def test_a_chain_of_100_000_values_under_the_default_recursion_limit():
+def test_a_chain_of_50_000_values_under_the_default_recursion_limit():
     assert sys.getrecursionlimit() <= 3000
-    x, h = chain(50_000)
+    x, h = chain(25_000)
     start = time.process_time()
     (g,) = vjp_values([h], [x], [splat(1, h.type)])
-    assert time.process_time() - start < 30
+    assert time.process_time() - start < 15
     (t,) = jvp_values([h], [x], [splat(1, x.type)])
     got = run_values([g, t], {x: np.float64(0.3)}, {})
     np.testing.assert_allclose(got, [1, 1], rtol=1e-6)
