@@ -102,7 +102,7 @@ def _stores(body: Sequence[ast.stmt], loops: list[str], units: str, found: dict[
 
 
 def _length(s: ast.For, units: str) -> str:
-    """How many steps a loop has; empty if that is no argument and no number."""
+    """Number of steps of a loop; empty if that is no argument and no number."""
     assert isinstance(s.iter, ast.Call)
     start, stop = s.iter.args[:2] if len(s.iter.args) > 1 else (ast.Constant(0), s.iter.args[0])
     if isinstance(start, ast.Name):
