@@ -82,9 +82,6 @@ class Writer:
                    chunked: list[Any]) -> tuple[tuple[str, ...], int]:
         raise NotImplementedError
 
-    def extent(self, shape: tuple[Size, ...], k: int, depth: int) -> str:
-        raise NotImplementedError
-
     def enter(self, v: Value, index: Sequence[str], env: dict[Value, str]) -> dict[Value, str]:
         raise NotImplementedError
 
