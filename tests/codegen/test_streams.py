@@ -135,3 +135,10 @@ def test_a_result_that_is_large():
     found = f(a)
     np.testing.assert_array_equal(found, a * 2 + 1)
     assert found.ctypes.data % PAGE == 0
+
+
+def test_a_kernel_that_looks_for_signals_has_the_words_of_the_interpreter():
+    """Names of a kernel's arguments are none of its entry's own."""
+    y, steps = sc.input("y", "float64"), sc.input("steps", "int64")
+    f = sc.compile(sc.scan(lambda c, _: (c * 2, c), y, length=steps)[1], [y, steps])
+    np.testing.assert_array_equal(f(3.0, 5), 3.0 * 2.0 ** np.arange(5))

@@ -118,7 +118,7 @@ def entry(operands: Mapping[str, Value], result: Stream | None) -> str:
     lines, given = [], []
     for k, (name, v) in enumerate(operands.items()):
         given.append(f"{'ptr' if isinstance(v, Pointer) else 'i64'} %{name}")
-        lines.append(f"%p{k} = getelementptr i64, ptr %words, i64 {k}")
+        lines.append(f"%p{k} = getelementptr i64, ptr %given, i64 {k}")
         lines.append(f"%{name} = load {given[-1].split()[0]}, ptr %p{k}")
     if result is None:
         lines += [f"call void @kernel({', '.join(given)})", "ret void"]
@@ -126,7 +126,7 @@ def entry(operands: Mapping[str, Value], result: Stream | None) -> str:
         lines += [*_decided(operands, result), f"call void @kernel({', '.join([*given, STREAMS])})"]
         lines += ["br i1 %past, label %fence, label %left", "fence:", "call void @llvm.x86.sse.sfence()",
                   "br label %left", "left:", "ret void"]
-    return "\n".join(["define void @entry(ptr %words) nounwind {", *lines, "}\n"])
+    return "\n".join(["define void @entry(ptr %given) nounwind {", *lines, "}\n"])
 
 
 def _decided(operands: Mapping[str, Value], result: Stream) -> list[str]:
