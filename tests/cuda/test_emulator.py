@@ -92,3 +92,25 @@ def test_contracted_products():
 
 def test_there_are_enough_mistakes():
     assert len(MISTAKES) >= 50 and len(CASES) >= 10
+
+
+def test_what_kernels_of_users_may_call():
+    """Functions of CUDA that no kernel of ours calls."""
+    text = """
+extern "C" __global__ void every(int* out, const double* x) {
+    if (threadIdx.x) return;
+    unsigned a = 0x12345678u, b = 0x9abcdef0u;
+    out[0] = (int)__byte_perm(a, b, 0x7531);
+    out[1] = (int)__funnelshift_l(a, b, 8);
+    out[2] = __double2int_rz(x[0]);
+    out[3] = __double2int_rz(x[1]);
+    out[4] = __mulhi(1 << 30, 12);
+    out[5] = (int)__umulhi(1u << 31, 6u);
+    out[6] = __double2hiint(x[2]);
+    out[7] = (int)(100.0f * __saturatef(7.5f));
+}
+"""
+    out, x = np.zeros(8, np.int32), np.array([-2.9, 1e30, 1.0])
+    (found,) = run(text, "every", [(out, "w"), (x, "r")], block=32)
+    expected = np.array([0x9ADE1256, 0xBCDEF012, 2**32 - 2, 2**31 - 1, 3, 3, 0x3FF00000, 100], np.uint32).view(np.int32)
+    np.testing.assert_array_equal(found, expected)

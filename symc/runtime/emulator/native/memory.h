@@ -8,10 +8,16 @@
 #define SYMC_TOUCH(p, size, how) ((void)0)
 #endif
 
-#define SYMC_LOAD(name) \
-    template <class T> static inline T name(const T* p) { return *p; }
-#define SYMC_STORE(name) \
-    template <class T> static inline void name(T* p, T value) { *p = value; }
+#define SYMC_LOAD(name)                     \
+    template <class T>                      \
+    static inline T name(const T* p) {      \
+        return *p;                          \
+    }
+#define SYMC_STORE(name)                          \
+    template <class T>                            \
+    static inline void name(T* p, T value) {      \
+        *p = value;                               \
+    }
 SYMC_LOAD(__ldcg) SYMC_LOAD(__ldca) SYMC_LOAD(__ldcs) SYMC_LOAD(__ldlu) SYMC_LOAD(__ldcv)
 SYMC_STORE(__stcg) SYMC_STORE(__stwb) SYMC_STORE(__stcs) SYMC_STORE(__stwt)
 
@@ -23,6 +29,7 @@ SYMC_UNWATCHED static __noinline__ T __ldg(const T* p) {
 }
 
 SYMC_UNWATCHED static inline void __threadfence() { symc_emulator_machine.calls.fence(); }
+SYMC_UNWATCHED static inline void __threadfence_system() { symc_emulator_machine.calls.fence(); }
 static inline void __threadfence_block() {}
 SYMC_UNWATCHED static inline void __trap(int line = __builtin_LINE()) { symc_emulator_machine.calls.trap(line); }
 
@@ -61,3 +68,10 @@ SYMC_ATOMIC(atomicSub, int, int(unsigned(old) - unsigned(v)))
 SYMC_ATOMIC(atomicSub, unsigned, old - v)
 SYMC_ATOMIC(atomicInc, unsigned, old >= v ? 0u : old + 1u)
 SYMC_ATOMIC(atomicDec, unsigned, old == 0u || old > v ? v : old - 1u)
+SYMC_UNWATCHED static __noinline__ unsigned short atomicCAS(unsigned short* p, unsigned short expected,
+                                                            unsigned short v) {
+    SYMC_TOUCH(p, 2, symc_emulator::WRITES | symc_emulator::ATOMIC);
+    unsigned short old = *p;
+    if (old == expected) *p = v;
+    return old;
+}
