@@ -19,9 +19,9 @@ from symc.driver.labelled import in_order, is_labelled
 from symc.driver.target import HOST, Target
 from symc.errors import IndexingError, InputError, ShapeError, SymcError, did_you_mean
 from symc.ir import location
-from symc.ir.dim import Dim, Size, evaluate, names, solve, substitute
+from symc.ir.dim import Dim, Size, evaluate, maximum, names, solve, substitute
 from symc.ir.function import Function, Guard, Input
-from symc.ir.record import dataclass
+from symc.ir.record import dataclass, replace
 from symc.ir.types import TensorType
 from symc.tensors.pytree import LEAF, Nest, match
 from symc.tensors.state import concrete, converted
@@ -328,6 +328,8 @@ class Signature:
         left, right = evaluate(guard.left, sizes), evaluate(guard.right, sizes)
         if left >= right if guard.least else left == right:
             return
+        if not guard.least and guard.right == maximum(guard.left, right):
+            guard = replace(guard, least="elements")
         sides = [(guard.left, left), (guard.right, right)]
         sides.sort(key=lambda side: source.get(str(side[0]), (len(shapes), 0)))
         said = [
@@ -343,6 +345,7 @@ class Signature:
             error, why = (
                 (ShapeError, "a length is negative") if guard.least == "length" else
                 (ShapeError, "a window does not fit") if guard.least == "window" else
+                (ShapeError, "there are too few elements") if guard.least == "elements" else
                 (ShapeError, "a variant serves these sizes") if guard.least == "variant" else
                 (IndexingError, "an index is out of bounds"))
             raise error(

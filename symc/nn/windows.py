@@ -15,6 +15,7 @@ from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size, ceildiv, floordiv, known_equal, known_nonnegative, maximum
 from symc.ir.op import lookup, splat
 from symc.ir.ops.leaf import scalar
+from symc.ir.ops.shape import axis_ensured
 from symc.ir.ops.windows import span
 from symc.ir.types import DTYPE_NAMES
 from symc.ir.value import Value
@@ -116,9 +117,7 @@ def _check_groups(groups: Any, sizes: Sequence[Size], name: str, among: Sequence
 
 def _agree(v: Value, axis: int, want: Size) -> Value:
     """``v`` with an axis of size ``want``, which a call checks if it is not known."""
-    if v.shape[axis] == want:
-        return v
-    return lookup("ensure_shape")(v, shape=tuple(want if a == axis else n for a, n in enumerate(v.shape)))
+    return axis_ensured(v, axis, want)
 
 
 def _with_bias(y: Value, bias: Any, name: str, among: Sequence[Tensor]) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import known_equal
 from symc.ir.ops.kernel import bounded
-from symc.ir.ops.shape import ensure_shape
+from symc.ir.ops.shape import at_least, ensured
 from symc.numpy_api.joining import within
 from symc.numpy_api.manipulation import normal_axes, normal_axis
 from symc.numpy_api.promotion import check_times, common_dtype, rows
@@ -73,6 +73,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         )
     if edge_order not in (1, 2):
         raise ShapeError(f"gradient: edge_order is 1 or 2, not {edge_order!r}")
+    for a in axes:
+        t = Tensor(at_least(t.value, a, edge_order + 1))
     out = [_gradient_along(t, a, _spacing(s, t, a), edge_order) for a, s in zip(axes, steps, strict=True)]
     return out[0] if len(out) == 1 else tuple(out)
 
@@ -88,10 +90,6 @@ def _spacing(step: Tensor, t: Tensor, axis: int) -> Tensor:
 
 
 def _gradient_along(t: Tensor, axis: int, h: Tensor, edge_order: int) -> Tensor:
-    n = t.shape[axis]
-    if isinstance(n, int) and n < edge_order + 1:
-        raise ShapeError(f"gradient: axis {axis} needs at least {edge_order + 1} elements", values=rows([t]))
-
     def at(x: Tensor, first: Any, last: Any) -> Tensor:
         return API["getitem"](x, (slice(None),) * (axis - t.ndim + x.ndim) + (slice(first, last),))
 
@@ -118,16 +116,16 @@ def _gradient_along(t: Tensor, axis: int, h: Tensor, edge_order: int) -> Tensor:
 @public(np.trapezoid)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """The integral along ``axis`` by the trapezoidal rule."""
-    t = as_tensor(y)
-    axis = normal_axis(axis, t.ndim, "trapezoid", t)
+    t, along = as_tensor(y), axis  # which may name another axis of what is stretched over more of them
+    axis = normal_axis(along, t.ndim, "trapezoid", t)
     head = (slice(None),) * axis
     sums = API["add"](API["getitem"](t, (*head, slice(1, None))), API["getitem"](t, (*head, slice(None, -1))))
     if x is not None:
         points = as_tensor(x)
-        dx = diff(points, axis=axis if points.ndim > 1 else -1)
+        dx = diff(points, axis=along if points.ndim > 1 else -1)
         if points.ndim == 1:
             dx = API["reshape"](dx, (-1,) + (1,) * (t.ndim - 1 - axis))
-    return API["sum"](API["divide"](API["multiply"](dx, sums), 2.0), axis)
+    return API["sum"](API["divide"](API["multiply"](dx, sums), 2.0), along)
 
 
 @public(np.interp)
@@ -146,7 +144,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     real = common_dtype([API["zeros"](()), x, xp, API["real"](fp)])
     x, xp = API["astype"](x, real), API["astype"](xp, real)
     if fp.value.shape != xp.value.shape:
-        fp = Tensor(ensure_shape(fp.value, shape=xp.value.shape))
+        fp = Tensor(ensured(fp.value, xp.value.shape))
     fp = API["astype"](fp, np.result_type(real, np.complex64) if fp.dtype.kind == "c" else real)
     if period is not None:
         x, xp, fp = _periodic(x, xp, fp, period)

@@ -13,6 +13,7 @@ import numpy as np
 
 from symc import special
 from symc.errors import SymbolicValueError
+from symc.ir.ops.shape import at_least
 from symc.numpy_api.absent import ABSENT
 from symc.numpy_api.aliasing import settled
 from symc.numpy_api.fourier import PREFIX
@@ -104,6 +105,7 @@ def _reduceat(ufunc: np.ufunc, x: Tensor, given: Sequence[Any], kwargs: dict[str
     axis = kwargs.pop("axis", given[1] if len(given) > 1 else 0)
     places = [int(i) for i in np.asarray(given[0])]
     ends = [j if j > i else i + 1 for i, j in itertools.pairwise(places)] + [None]
+    x = Tensor(at_least(x.value, axis % x.ndim, max(places, default=-1) + 1))
     head = (slice(None),) * (axis % x.ndim)
     parts = [API["getitem"](x, (*head, slice(i, j))) for i, j in zip(places, ends, strict=True)]
     return API["stack"]([API[REDUCE[ufunc]](p, axis=axis, **kwargs) for p in parts], axis)

@@ -9,7 +9,7 @@ import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import known_equal
-from symc.numpy_api.promotion import common_dtype, rows, same_dtype
+from symc.numpy_api.promotion import common_dtype, of_shape, rows, same_dtype
 from symc.numpy_api.selection import must_hold
 from symc.tensors.convert import as_tensor, inexact_dtype
 from symc.tensors.public import API, public
@@ -121,10 +121,7 @@ def _places(t: Tensor, edges: Tensor) -> Tensor:
 def _weights_of(weights: Any, t: Tensor, name: str) -> Tensor | None:
     if weights is None:
         return None
-    w = as_tensor(weights)
-    if w.ndim != t.ndim or any(known_equal(n, m) is False for n, m in zip(w.value.shape, t.value.shape, strict=True)):
-        raise ShapeError(f"{name}: weights have the shape of the value", values=rows([t, w]))
-    return API["ravel"](w)
+    return API["ravel"](of_shape(as_tensor(weights), t.value.shape, f"{name}: what weighs the values"))
 
 
 def _numbers(a: Any) -> Tensor:

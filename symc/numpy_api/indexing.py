@@ -16,11 +16,12 @@ from symc.errors import IndexingError, OutOfRangeError
 from symc.ir.dim import FAR, Size, ceildiv, known_different, known_equal, known_nonnegative, maximum, minimum
 from symc.ir.op import lookup
 from symc.ir.ops.leaf import array, scalar
+from symc.ir.ops.shape import ensured
 from symc.ir.record import dataclass, field
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.numpy_api.manipulation import normal_axis, permuted, ravel, reshaped
-from symc.numpy_api.promotion import broadcast_shape, rows, stretch
+from symc.numpy_api.promotion import at_most_one, broadcast_shape, rows, stretch
 from symc.tensors.constants import known_array
 from symc.tensors.convert import as_tensor, convert
 from symc.tensors.public import API, public
@@ -147,7 +148,11 @@ class _Mask:
                                 values=rows([t, self.mask]))
         data = known_array(m)
         if data is not None:
-            return Tensor(array(np.nonzero(data)[self.axis]))
+            found = array(np.nonzero(data)[self.axis])
+            if n == m.shape[self.axis]:
+                return Tensor(found)
+            every = ensured(lookup("iota")(shape=(n,), axis=0, dtype=DTYPES["i64"]), m.shape[self.axis:][:1])
+            return Tensor(lookup("gather")(every, found, axes=(0,)))
         shape = t.value.shape[axis - self.axis:][:m.ndim]
         if known_different(shape, m.shape):
             raise IndexingError("a mask does not fit", values=rows([t, self.mask]))
@@ -442,17 +447,17 @@ def along_axis(t: Tensor, indices: Any, axis: int, name: str) -> list[Value]:
     i = _index_array(indices, t, name)
     if i.ndim != t.ndim:
         raise OutOfRangeError(f"{name}: indices have {i.ndim} axes, the value {t.ndim}", values=rows([t, i]))
-    shape = tuple(
-        n if a != axis and k == 1 else k for a, (k, n) in enumerate(zip(i.value.shape, t.value.shape, strict=True))
-    )
-    for a, (k, n) in enumerate(zip(shape, t.value.shape, strict=True)):
-        if a != axis and n != 1 and known_equal(k, n) is False:
+    pairs = list(enumerate(zip(i.value.shape, t.value.shape, strict=True)))
+    for a, (k, n) in pairs:
+        if a != axis and 1 not in (k, n) and known_equal(k, n) is False:
             what = f"axis {a} has size {k} in indices, {n} in the value"
             raise IndexingError(f"{name}: {what}", values=rows([t, i]))
+    single = [n == 1 or at_most_one(n) and not at_most_one(k) for _, (k, n) in pairs]  # its one line serves all
+    shape = tuple(k if a == axis or single[a] else n for a, (k, n) in pairs)
     along = stretch(_wrapped(i, t, axis), shape)
     zero = lookup("iota")
-    return [along if a == axis else zero(shape=shape, axis=a, dtype=DTYPES["i64"]) * (0 if n == 1 else 1)
-            for a, n in enumerate(t.value.shape)]
+    return [along if a == axis else zero(shape=shape, axis=a, dtype=DTYPES["i64"]) * (0 if one else 1)
+            for a, one in enumerate(single)]
 
 
 @public()

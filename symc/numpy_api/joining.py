@@ -11,7 +11,7 @@ import numpy as np
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import Dim, Size, known_equal, minimum
 from symc.ir.op import lookup
-from symc.ir.ops.shape import rolled
+from symc.ir.ops.shape import axis_ensured, ensured, rolled
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
 from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, reshaped
@@ -51,7 +51,7 @@ def _agree(tensors: list[Tensor], axis: int, name: str) -> list[Value]:
                 raise ShapeError(f"{name}: axis {i} differs: {m} and {n}", values=rows(tensors),
                                  help=f"all axes but the joined one ({axis}) must be equal")
             want.append(n if i == axis else m)
-        out.append(t.value if tuple(want) == t.value.shape else lookup("ensure_shape")(t.value, shape=tuple(want)))
+        out.append(ensured(t.value, want))
     return out
 
 
@@ -358,6 +358,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
             raise DTypeError("repeat: how often must be a size or constant integers, not negative", values=rows([t]))
         if counts.ndim > 1 or known_equal(t.value.shape[axis], counts.size) is False:
             raise ShapeError(f"repeat: {counts.size} numbers for axis {axis} of size {t.shape[axis]}", values=rows([t]))
+        t = Tensor(axis_ensured(t.value, axis, counts.size))
         return API["take"](t, np.repeat(np.arange(len(counts)), counts), axis=axis)
     v, n = t.value, t.value.shape[axis]
     wide = lookup("broadcast")(v, axes=tuple(i if i <= axis else i + 1 for i in range(v.ndim)),

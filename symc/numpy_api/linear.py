@@ -72,7 +72,8 @@ def multi_dot(arrays: Sequence[Any]) -> Tensor:
         raise ShapeError(f"multi_dot: at least two arrays are needed, there are {len(arrays)}")
     parts = same_dtype(arrays, "multi_dot")
     for t, u in pairwise(parts):
-        if not 1 <= t.ndim <= 2 or known_equal(t.value.shape[-1], u.value.shape[0] if u.ndim else 0) is False:
+        least = 1 if t is parts[0] else 2
+        if not least <= t.ndim <= 2 or known_equal(t.value.shape[-1], u.value.shape[0] if u.ndim else 0) is False:
             raise ShapeError("multi_dot: operand shapes differ", values=rows([t, u]),
                              help="matrices, the first and last perhaps vectors, with inner axes of equal size")
     names = LETTERS
@@ -158,13 +159,20 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
 @public()
 def matvec(x1: Any, x2: Any, /) -> Tensor:
     """The product of matrices and vectors, with leading axes that broadcast."""
-    return API["squeeze"](matmul(x1, API["expand_dims"](x2, -1)), -1)
+    return API["squeeze"](matmul(_matrices(x1, "matvec"), API["expand_dims"](x2, -1)), -1)
 
 
 @public()
 def vecmat(x1: Any, x2: Any, /) -> Tensor:
     """The product of conjugated vectors and matrices, with leading axes that broadcast."""
-    return API["squeeze"](matmul(API["expand_dims"](conjugated(x1), -2), x2), -2)
+    return API["squeeze"](matmul(API["expand_dims"](conjugated(x1), -2), _matrices(x2, "vecmat")), -2)
+
+
+def _matrices(x: Any, name: str) -> Tensor:
+    t = as_tensor(x)
+    if t.ndim < 2:
+        raise ShapeError(f"{name}: a matrix has two axes, or more, not {t.ndim}", values=rows([t]), help="x @ y")
+    return t
 
 
 @public(np.kron)

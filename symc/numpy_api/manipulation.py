@@ -10,8 +10,9 @@ import numpy as np
 from symc.errors import InputError, ShapeError
 from symc.ir.dim import Size, floordiv, known_equal, product
 from symc.ir.op import lookup
+from symc.ir.ops.shape import ensured
 from symc.ir.value import Value
-from symc.numpy_api.promotion import broadcast_shape, rows, stretch
+from symc.numpy_api.promotion import at_most_one, broadcast_shape, rows, stretch
 from symc.tensors.callsite import active
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import public
@@ -213,8 +214,7 @@ def squeeze(a: Any, axis: Any = None) -> Tensor:
     for i in axes:
         if known_equal(shape[i], 1) is False:
             raise ShapeError(f"squeeze: axis {i} has size {shape[i]}, not 1", values=rows([t]))
-    ensured = tuple(1 if i in axes else s for i, s in enumerate(shape))
-    v = t.value if ensured == shape else lookup("ensure_shape")(t.value, shape=ensured)
+    v = ensured(t.value, [1 if i in axes else s for i, s in enumerate(shape)])
     return Tensor(reshaped(v, [s for i, s in enumerate(shape) if i not in axes]))
 
 
@@ -238,7 +238,13 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Tensor, ...]:
     if not tensors:
         return ()
     shape = broadcast_shape(tensors, "broadcast_arrays")
-    return tuple(Tensor(stretch(t.value, shape)) for t in tensors)
+    out = [stretch(t.value, shape) for t in tensors]
+    for t in tensors:  # each result asks for the sizes of all, also where it alone is used
+        sizes = shape[: len(shape) - t.ndim] + tuple(
+            n if m == 1 or at_most_one(m) else m
+            for n, m in zip(shape[len(shape) - t.ndim:], t.value.shape, strict=True))
+        out = [ensured(ensured(v, sizes), shape) for v in out]
+    return tuple(map(Tensor, out))
 
 
 def _at_least(ndim: int, place: Any) -> Any:

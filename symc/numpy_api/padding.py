@@ -9,6 +9,7 @@ import numpy as np
 from symc.errors import ShapeError
 from symc.ir.dim import Size, known_equal, minimum
 from symc.ir.op import lookup
+from symc.ir.ops.shape import at_least
 from symc.ir.value import Value
 from symc.numpy_api.joining import part, repeat
 from symc.numpy_api.manipulation import normal_axis
@@ -71,6 +72,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", *, constant_values: 
             raise ShapeError(f"pad: mode {mode!r} has nothing to repeat on the empty axis {axis}")
         if low == 0 and high == 0:
             continue
+        t = Tensor(at_least(t.value, axis, 1))
         if mode == "linear_ramp":
             t = _pad_ramp(t, axis, low, high, more[axis])
         elif mode in STATISTICS:

@@ -11,6 +11,7 @@ from symc.errors import InputError, ShapeError
 from symc.ir.dim import floordiv, known_equal, maximum, minimum
 from symc.ir.dtypes import finfo
 from symc.ir.op import lookup
+from symc.ir.ops.shape import at_least
 from symc.numpy_api.linear import conjugated
 from symc.numpy_api.promotion import check_times, rows, same_dtype
 from symc.tensors.convert import as_tensor, default_complex, default_float, inexact_dtype
@@ -100,6 +101,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
         (x, n), (y, k) = (y, k), (x, n)
     if 0 in (n, k):
         raise ShapeError("convolve: a vector is empty", values=rows([x, y]))
+    x, y = (Tensor(at_least(t.value, 0, 1)) for t in (x, y))
     if not isinstance(k, int) or k > FEW:
         return _middle(_full(x, y), n, k, mode)
     # Products are padded, not what is multiplied: an infinity times the zeros around would be nan.
@@ -226,6 +228,7 @@ def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: 
     order, n = int(deg) + 1, xs.shape[0] if xs.ndim else 0
     if xs.ndim != 1 or ys.ndim not in (1, 2) or known_equal(xs.value.shape[0], ys.value.shape[0]) is False:
         raise ShapeError("polyfit: x is a vector, y a vector or matrix of as many rows", values=rows([xs, ys]))
+    xs = Tensor(at_least(xs.value, 0, 1))
     rcond = n * float(finfo(xs.dtype).eps) if rcond is None else rcond
     left, right = API["vander"](xs, order), ys
     if w is not None:

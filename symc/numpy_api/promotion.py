@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError, SymbolicValueError
-from symc.ir.dim import Dim, Size, known_equal, number
+from symc.ir.dim import Dim, Size, known_different, known_equal, number
 from symc.ir.dtypes import bfloat16, is_foreign
 from symc.ir.op import lookup
+from symc.ir.ops.shape import ensured
 from symc.ir.types import DTYPE_NAMES, DTYPES, as_dtype
 from symc.ir.value import Value
 from symc.tensors.convert import as_operand, convert, settle
@@ -177,6 +178,15 @@ def _shape_hint(shapes: Sequence[tuple], axis: int, a: Size, b: Size) -> str:
     elif len(shapes) == 2 and len(shapes[0]) == 2 == len(shapes[1]) and shapes[0][1] == shapes[1][0]:
         text += "; did you mean x @ y?"
     return text
+
+
+def of_shape(t: Tensor, shape: Sequence[Size], what: str) -> Tensor:
+    """A tensor whose sizes are to be these. Raises ShapeError for those that are known to differ."""
+    have, want = t.value.shape, tuple(shape)
+    if len(have) != len(want) or known_different(have, want):
+        raise ShapeError(f"{what} is of shape ({', '.join(map(str, want))}), not ({', '.join(map(str, have))})",
+                         values=rows([t]))
+    return Tensor(ensured(t.value, want))
 
 
 def stretch(v: Value, shape: tuple[Size, ...]) -> Value:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError
-from symc.ir.dim import maximum, product
+from symc.ir.dim import known_nonnegative, maximum, product
 from symc.ir.dtypes import computed
 from symc.ir.op import lookup
 from symc.ir.types import DTYPES, as_dtype, real_dtype
@@ -107,9 +107,9 @@ def _extreme(name: str, *numpy_functions: Callable) -> Callable[..., Tensor]:
 
 
 def _with_initial(t: Tensor, axis: Axis, initial: Any) -> Tensor:
-    """One more element along one axis, so that the reduction of none has a value."""
+    """One more element along axes that may have none, so that the reduction of none has a value."""
     axes = normal_axes(axis, t.ndim, "max", t)
-    extra = [(0, 1 if i == axes[0] else 0) for i in range(t.ndim)]
+    extra = [(0, int(i in axes and not known_nonnegative(n - 1))) for i, n in enumerate(t.value.shape)]
     return API["pad"](t, extra, constant_values=initial)
 
 

@@ -10,9 +10,10 @@ import numpy as np
 from symc.errors import DTypeError, IndexingError, InputError, OutOfRangeError, ShapeError, SymbolicValueError
 from symc.ir.dim import Size, known_equal, product
 from symc.ir.op import lookup
+from symc.ir.ops.shape import at_least
 from symc.numpy_api.indexing import wrapped_size
 from symc.numpy_api.manipulation import normal_axes, normal_axis
-from symc.numpy_api.promotion import broadcast_shape, rows, same_dtype
+from symc.numpy_api.promotion import broadcast_shape, of_shape, rows, same_dtype
 from symc.tensors.convert import as_tensor, placed
 from symc.tensors.public import API, public
 from symc.tensors.sizes import as_size, known_number, size_of, user_size
@@ -73,8 +74,9 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         return API["astype"](as_tensor(f(t, *args, **kw) if callable(f) else f), t.dtype)
 
     out = value(functions[-1]) if len(functions) > len(conditions) else API["zeros_like"](t)
-    for c, f in zip(conditions, functions, strict=False):
-        out = API["where"](c, value(f), out)
+    for c, f in zip(map(as_tensor, conditions), functions, strict=False):
+        c = of_shape(c, t.value.shape[: c.ndim], "piecewise: a condition")  # it may be one for each row
+        out = API["where"](API["reshape"](c, c.shape + (1,) * (t.ndim - c.ndim)), value(f), out)
     return API["broadcast_to"](out, t.shape)
 
 
@@ -108,6 +110,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
         v = API["broadcast_to"](v, tuple(v.shape[i] if i == axis else s for i, s in enumerate(t.shape)))
         if isinstance(n, int) and isinstance(obj, int) and not -n <= obj <= n:
             raise IndexingError(f"insert: place {obj} is out of bounds for axis {axis} of size {n}", values=rows([t]))
+        least = one if not isinstance(one, int) or one >= 0 else -one
+        t = Tensor(at_least(t.value, axis, least))
         head, place = (slice(None),) * axis, user_size(wrapped_size(one, as_size(n)))
         before, after = API["getitem"](t, (*head, slice(None, place))), API["getitem"](t, (*head, slice(place, None)))
         return API["concatenate"]([before, v, after], axis)
@@ -304,6 +308,7 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Tensor:
     for a, w in zip(axes, shape, strict=True):
         if isinstance(w, int) and isinstance(n := t.value.shape[a], int) and not 0 <= w <= n:
             raise ShapeError(f"sliding_window_view: no window of {w} fits in an axis of size {n}", values=rows([t]))
+        t = Tensor(at_least(t.value, a, as_size(w)))
         first = API["arange"](t.shape[a] - w + 1)
         t = API["moveaxis"](API["take"](t, API["expand_dims"](first, 1) + API["arange"](w), a), a + 1, -1)
     return t

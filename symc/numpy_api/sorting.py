@@ -9,9 +9,10 @@ import numpy as np
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import known_equal, known_nonnegative, maximum
 from symc.ir.op import lookup
+from symc.ir.ops.shape import at_least
 from symc.ir.types import DTYPES
 from symc.numpy_api.manipulation import normal_axis, ravel
-from symc.numpy_api.promotion import rows, same_dtype
+from symc.numpy_api.promotion import of_shape, rows, same_dtype
 from symc.numpy_api.selection import in_range
 from symc.tensors.convert import as_tensor, convert, default_float
 from symc.tensors.public import API, public
@@ -78,27 +79,29 @@ def _complex_order(t: Tensor, axis: int | None, descending: bool) -> Tensor:
 @public(np.partition)
 def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Tensor:
     """The elements sorted along ``axis``, which puts element ``kth`` in its place."""
-    _check_kth(a, kth, axis)
-    return sort(a, axis, order=order)
+    return sort(*_with_place(a, kth, axis), order=order)
 
 
 @public(np.argpartition)
 def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None) -> Tensor:
     """The order of indices that sorts along ``axis``, which puts element ``kth`` in its place."""
-    _check_kth(a, kth, axis)
-    return argsort(a, axis, order=order)
+    return argsort(*_with_place(a, kth, axis), order=order)
 
 
-def _check_kth(a: Any, kth: Any, axis: int | None) -> None:
-    """Places in the order must be places of the axis, as far as both are known."""
-    t = as_tensor(kth)
-    n = API["size"](a, None if axis is None or not as_tensor(a).ndim else axis)
-    if t.dtype.kind not in "iu":
-        raise DTypeError(f"partition: kth is an integer, not {t.dtype}", values=rows([t]))
-    if t.value.op.name == "constant" and isinstance(n, int):
-        wrong = [k for k in t.value.attrs["value"].data.ravel().tolist() if not -n <= k < n]
-        if wrong:
-            raise ShapeError(f"partition: kth={wrong[0]} is no place of {n} elements", values=rows([as_tensor(a)]))
+def _with_place(a: Any, kth: Any, axis: int | None) -> tuple[Tensor, int]:
+    """A value and an axis, which has the places ``kth`` if these are known."""
+    t, k = as_tensor(a), as_tensor(kth)
+    t = API["ravel"](t) if axis is None else t
+    axis = normal_axis(-1 if axis is None else axis, t.ndim, "partition", t)
+    if k.dtype.kind not in "iu":
+        raise DTypeError(f"partition: kth is an integer, not {k.dtype}", values=rows([k]))
+    if k.value.op.name == "constant" and k.value.type.size != 0:
+        n, asked = t.value.shape[axis], k.value.attrs["value"].data
+        least = max(int(asked.max()) + 1, -int(asked.min()))
+        if isinstance(n, int) and n < least:
+            raise ShapeError(f"partition: kth={kth} is no place of {n} elements", values=rows([t]))
+        t = Tensor(at_least(t.value, axis, least))
+    return t, axis
 
 
 @public()
@@ -108,6 +111,7 @@ def topk(x: Any, k: Any, axis: int = -1) -> tuple[Tensor, Tensor]:
     n = as_size(k, "topk: k")
     if isinstance(n, int) and (n < 0 or known_nonnegative(n - 1 - t.value.shape[axis])):
         raise ShapeError(f"topk: there are no {n} greatest of {t.value.shape[axis]} elements", values=rows([t]))
+    t = Tensor(at_least(t.value, axis, n))
     if isinstance(n, int) and 0 < n <= FEW and t.dtype != np.float16:
         few = Tensor(lookup("top_places")(t.value, axis=axis, k=n))
         return API["take_along_axis"](t, few, axis), few
@@ -184,9 +188,9 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, *, length: Any = N
 @public(np.lexsort)
 def lexsort(keys: Any, axis: int = -1) -> Tensor:
     """The order that sorts by the last key, equals by the one before it, and so on."""
-    columns = list(keys) if isinstance(keys, list | tuple) else list(as_tensor(keys))
+    columns = list(map(as_tensor, keys)) if isinstance(keys, list | tuple) else list(as_tensor(keys))
     order = argsort(columns[0], axis)
-    for key in columns[1:]:
-        t = as_tensor(key)
+    for t in columns[1:]:
+        t = of_shape(t, columns[0].value.shape, "lexsort: a key")
         order = API["take_along_axis"](order, argsort(API["take_along_axis"](t, order, axis), axis), axis)
     return order

@@ -8,7 +8,7 @@ import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import known_equal
-from symc.ir.op import lookup
+from symc.ir.ops.shape import ensured
 from symc.numpy_api.manipulation import normal_axes
 from symc.numpy_api.promotion import common_dtype, rows
 from symc.numpy_api.reductions import count_along, degrees
@@ -40,7 +40,7 @@ def aligned_weights(name: str, weights: Any, t: Tensor, axis: Any) -> Tensor:
     w = as_tensor(weights)
     have, want = w.value.shape, t.value.shape
     if w.ndim == t.ndim and not any(known_equal(n, m) is False for n, m in zip(have, want, strict=True)):
-        return w if have == want else Tensor(lookup("ensure_shape")(w.value, shape=want))
+        return Tensor(ensured(w.value, want))
     if axis is None:
         raise InputError(f"{name}: give the axis where weights have another shape than the value", values=rows([t, w]))
     axes = normal_axes(axis, t.ndim, name, t)

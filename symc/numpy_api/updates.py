@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from symc.errors import DTypeError, ShapeError
-from symc.ir.dim import Size, known_equal, known_nonnegative, maximum, product
+from symc.ir.dim import Size, known_equal, maximum, product
 from symc.ir.op import lookup, splat
 from symc.ir.ops.index import combining
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.reduce import identity
-from symc.ir.ops.shape import flip, inverse_permutation
+from symc.ir.ops.shape import at_least, flip, inverse_permutation
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.numpy_api.indexing import Parsed, getitem, parse, read, result_axes, truths, with_new_axes
@@ -125,14 +125,10 @@ def _update(x: Tensor, index: Any, v: Any, mode: str) -> Tensor:
 
 def within(x: Value, p: Parsed) -> Value:
     """``x``, of which a call makes sure that it has the places that integers name."""
-    least = list(x.shape)
     for a, (n, start) in enumerate(zip(x.shape, p.start, strict=True)):
         if p.size[a] == 1 and a not in p.axes:
-            for need in (start + 1, n - start):
-                least[a] = least[a] if known_nonnegative(n - need) else maximum(least[a], need)
-    if least == list(x.shape):
-        return x
-    return lookup("ensure_shape")(lookup("ensure_shape")(x, shape=tuple(least)), shape=x.shape)
+            x = at_least(at_least(x, a, start + 1), a, n - start)
+    return x
 
 
 def _result_shape(p: Parsed) -> list[Size]:

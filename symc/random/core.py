@@ -18,6 +18,7 @@ from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import Size, known_equal
 from symc.ir.op import lookup, splat
 from symc.ir.ops.random import philox64, random_bits
+from symc.ir.ops.shape import ensured
 from symc.ir.record import dataclass
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPE_NAMES, DTYPES, as_dtype
@@ -70,7 +71,7 @@ def as_key(item: Any, name: str) -> Value:
     if isinstance(item, Tensor) or isinstance(item, np.ndarray) and item.dtype == U64:
         v = as_tensor(item).value
         if v.dtype == U64 and v.ndim == 1 and known_equal(v.shape[0], 2) is not False:
-            return v if v.shape == (2,) else lookup("ensure_shape")(v, shape=(2,))
+            return ensured(v, (2,))
         several = v.dtype == U64 and v.ndim > 1 and v.shape[-1] == 2
         raise InputError(
             f"{name}: {'several keys were given' if several else 'this is no key: a key is u64[2]'}",

@@ -9,7 +9,7 @@ import numpy as np
 
 from symc.errors import ShapeError
 from symc.ir.dim import known_different
-from symc.ir.op import lookup
+from symc.ir.ops.shape import ensured
 from symc.ir.record import replace
 from symc.numpy_api.promotion import rows as described
 from symc.numpy_api.selection import must_hold
@@ -75,8 +75,7 @@ class RowFunctions(Recorded):
         n = self.values.value.shape[:1]
         if not v.ndim or known_different(v.value.shape[:1], n):
             raise ShapeError(f"{self!r} has {n[0]} values", values=described([v]))
-        whole = v.value if v.value.shape[:1] == n else lookup("ensure_shape")(v.value, shape=(*n, *v.value.shape[1:]))
-        return replace(self, values=Tensor(whole))  # type: ignore[type-var]
+        return replace(self, values=Tensor(ensured(v.value, (*n, *v.value.shape[1:]))))  # type: ignore[type-var]
 
     # --- functions ----------------------------------------------------------------------------------------------------
 

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from symc.errors import DTypeError, IndexingError, InputError, ShapeError
-from symc.ir.dim import Size, known_different
+from symc.ir.dim import Size
 from symc.ir.op import all_ops, lookup
 from symc.ir.record import replace
 from symc.ir.value import Value
-from symc.numpy_api.promotion import rows, same_dtype
+from symc.numpy_api.promotion import of_shape, rows, same_dtype
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import API, located
 from symc.tensors.sizes import as_size, user_shape
@@ -26,15 +26,6 @@ from symc.tensors.tensor import Tensor
 FORMATS = ("csr", "csc", "coo")
 #: What `formats` and `convert` give to the methods here, by name.
 CONVERSIONS: dict[str, Callable[..., Any]] = {}
-
-
-def of_shape(t: Tensor, shape: Sequence[Size], what: str) -> Tensor:
-    """A tensor whose sizes are to be these. Raises ShapeError for those that are known to differ."""
-    have, want = t.value.shape, tuple(shape)
-    if len(have) != len(want) or known_different(have, want):
-        raise ShapeError(f"{what} is of shape ({', '.join(map(str, want))}), not ({', '.join(map(str, have))})",
-                         values=rows([t]))
-    return t if have == want else Tensor(lookup("ensure_shape")(t.value, shape=want))
 
 
 def extent_of(shape: Sequence[Any]) -> Tensor:

@@ -16,9 +16,9 @@ from symc.errors import DTypeError, InputError, ShapeError, SymcError
 from symc.ir import location
 from symc.ir.bodies import built, make_cond, make_scan, make_while
 from symc.ir.dim import Size, known_equal, maximum
-from symc.ir.op import lookup
 from symc.ir.ops.control import COUNT, element_type
 from symc.ir.ops.kernel import results_of
+from symc.ir.ops.shape import ensured
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
 from symc.numpy_api.promotion import common_dtype
@@ -139,8 +139,7 @@ def _size(length: Any) -> Size:
 
 
 def _with_length(x: Tensor, n: Size) -> Value:
-    shape = (n, *x.value.shape[1:])
-    return x.value if x.value.shape == shape else lookup("ensure_shape")(x.value, shape=shape)
+    return ensured(x.value, (n, *x.value.shape[1:]))
 
 
 # --- carries ----------------------------------------------------------------------------------------------------------
@@ -179,8 +178,7 @@ def _like(new: Tensor, old: Tensor, what: str, start: Tensor) -> Tensor:
         shape = _shape(have.type)
         raise ShapeError(f"{what} starts with shape {_shape(want)} and becomes {_shape(have.type)}", values=rows,
                          help=f"a carry keeps its shape; start it with the shape it will have: sc.zeros({shape})")
-    have = convert(have, want.dtype)
-    return Tensor(have if have.shape == want.shape else lookup("ensure_shape")(have, shape=want.shape))
+    return Tensor(ensured(convert(have, want.dtype), want.shape))
 
 
 def _shape(t: TensorType) -> str:
@@ -395,6 +393,4 @@ def _common(what: str, t: Tensor, every: Sequence[Tensor], names: Sequence[str],
         raise ShapeError(f"{what}: result{path} of {names[0]} has shape {_shape(first.value.type)}, of {names[k]} "
                          f"{_shape(t.value.type)}", values=[first.describe(names[0]), t.describe(names[k])],
                          help="all branches must return the same shapes; sc.broadcast_to makes them equal")
-    v = convert(t.value, common_dtype(every))
-    shape = first.value.shape
-    return Tensor(v if v.shape == shape else lookup("ensure_shape")(v, shape=shape))
+    return Tensor(ensured(convert(t.value, common_dtype(every)), first.value.shape))

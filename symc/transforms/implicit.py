@@ -19,7 +19,7 @@ from symc.ir.ops.cast import cast
 from symc.ir.ops.implicit import converged, root
 from symc.ir.ops.kernel import results_of
 from symc.ir.ops.logic import where
-from symc.ir.ops.shape import ensure_shape
+from symc.ir.ops.shape import ensured
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value, fresh_input
 from symc.numpy_api.promotion import stretch
@@ -219,7 +219,7 @@ def _same(tree: Any, structure: Nest, like: Sequence[Value], what: str) -> list[
             raise ShapeError(f"{what}: a value has type {x.value.type} where the unknown is {want.type}",
                              values=[x.describe()])
     found = [convert(x.value, want.dtype) for x, want in zip(leaves, like, strict=True)]
-    return [v if v.shape == w.shape else ensure_shape(v, shape=w.shape) for v, w in zip(found, like, strict=True)]
+    return [ensured(v, w.shape) for v, w in zip(found, like, strict=True)]
 
 
 def _applied(f: Function, structure: Nest, xs: Sequence[Value], what: str) -> list[Value]:

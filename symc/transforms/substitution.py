@@ -12,7 +12,7 @@ from symc.errors import DTypeError, InputError, ShapeError, SymcError
 from symc.ir import location
 from symc.ir.dim import Measured, Size, known_different, measured_size
 from symc.ir.function import measured_names
-from symc.ir.op import lookup
+from symc.ir.ops.shape import ensured
 from symc.ir.traverse import Substitution, postorder
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import DTYPE_NAMES, TensorType
@@ -158,8 +158,7 @@ def fitted(new: Tensor, target: Tensor, what: str) -> Value:
         raise ShapeError(f"{said}: the shapes differ", values=rows, help=_shape_help(have.type, want))
     if number:
         check_range(new, want.dtype, said)
-    have = convert(have, want.dtype)
-    return have if have.shape == want.shape else lookup("ensure_shape")(have, shape=want.shape)
+    return ensured(convert(have, want.dtype), want.shape)
 
 
 def _shape_help(have: TensorType, want: TensorType) -> str:

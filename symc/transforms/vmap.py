@@ -15,7 +15,7 @@ from symc.errors import InputError, ShapeError, SymcError
 from symc.grad import vmap as vmap_values
 from symc.ir import location
 from symc.ir.dim import Size, known_equal
-from symc.ir.ops.shape import ensure_shape, transpose
+from symc.ir.ops.shape import ensured, transpose
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Value, first_line, fresh_input
@@ -191,7 +191,7 @@ def _one_size(tensors: Sequence[Tensor], axes: Sequence[Axis], names: Sequence[s
                 values=[tensors[j].describe(names[j]) for j in (first, second)],
                 help="batched arguments have the same size along their axes in in_axes",
             )
-    same = [v if v.shape[0] == size else ensure_shape(v, shape=(size, *v.shape[1:])) for v in fronts]
+    same = [ensured(v, (size, *v.shape[1:])) for v in fronts]
     return size, same
 
 

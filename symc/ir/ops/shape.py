@@ -7,17 +7,18 @@ flips are slices with a negative step, stacking is a concat of reshapes, repeats
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
 from symc.errors import IndexingError, InternalError, ShapeError
 from symc.ir import ranges
-from symc.ir.dim import Size, ceildiv, floordiv, known_equal, maximum, minimum, mod, product
+from symc.ir.dim import Size, ceildiv, floordiv, known_equal, known_nonnegative, maximum, minimum, mod, product
 from symc.ir.facts import Facts
 from symc.ir.op import Element, Linear, Op, View, lookup, register
 from symc.ir.ops.leaf import scalar
 from symc.ir.types import TensorType
-from symc.ir.value import Value
+from symc.ir.value import Value, first_line
 
 Shape = tuple[Size, ...]
 
@@ -402,7 +403,26 @@ ensure_shape: Op = register(Op(
     Facts(element=lambda v, index, at: at(0, index)),
 ))  # fmt: skip
 
+
+def ensured(v: Value, shape: Sequence[Size]) -> Value:
+    """Ensures sizes, where they are not these already."""
+    return v if v.shape == tuple(shape) else ensure_shape(v, shape=tuple(shape))
+
+
+def axis_ensured(v: Value, axis: int, size: Size) -> Value:
+    """Ensures the size of one axis."""
+    return ensured(v, [*v.shape[:axis], size, *v.shape[axis + 1:]])
+
+
+def at_least(v: Value, axis: int, least: Size) -> Value:
+    """Ensures that an axis is not shorter. Raises ShapeError where it is known to be."""
+    n = v.shape[axis]
+    if isinstance(n, int) and isinstance(least, int) and n < least:
+        raise ShapeError(f"axis {axis} has size {n}; at least {least} are needed", values=[("operand", v.type, first_line(v))])
+    return v if known_nonnegative(n - least) else axis_ensured(axis_ensured(v, axis, maximum(n, least)), axis, n)
+
+
 broadcast.facts.in_logs = broadcast
 
-__all__ = ["broadcast", "ceildiv", "concat", "ensure_shape", "flip", "floordiv", "mod", "pad", "reshape", "slice_",
-           "transpose"]
+__all__ = ["at_least", "axis_ensured", "broadcast", "ceildiv", "concat", "ensure_shape", "ensured", "flip", "floordiv",
+           "mod", "pad", "reshape", "slice_", "transpose"]
