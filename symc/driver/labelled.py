@@ -6,6 +6,7 @@ xarray is not imported here: who gives its arrays has it.
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ from symc.tensors.leaves import leaf_of
 from symc.tensors.pytree import flatten
 from symc.tensors.tensor import Tensor
 
+#: Types of arguments that are neither arrays of xarray's nor hold any.
+_plain: weakref.WeakSet[type] = weakref.WeakSet()
 #: Of each result: the labels of its axes, and of axes whose places are those of an argument the label there.
 Results = tuple[tuple[Labels, Labels], ...]
 
@@ -65,7 +68,12 @@ def labelled_in(args: tuple, kwargs: Mapping[str, Any]) -> list[Any]:
     """The arrays of xarray's among the arguments of a call."""
     if "xarray" not in sys.modules:
         return []
-    return [x for x in flatten((args, dict(kwargs)))[0] if is_labelled(x)]
+    asked = [x for x in (*args, *kwargs.values()) if type(x) not in _plain]
+    if not asked:
+        return []
+    leaves = flatten(asked)[0]
+    _plain.update(type(x) for x in asked if not is_labelled(x) and any(x is leaf for leaf in leaves))
+    return [x for x in leaves if is_labelled(x)]
 
 
 def in_order(item: Any, dims: Labels | None, label: str) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import symc as sc
+from symc.runtime.compilers.llvm_contraction import contracted
 
 #: Products of two vectors, and what may be between a product and its readers.
 PRODUCTS = {"x*x": lambda x, y: x * x, "x*y": lambda x, y: x * y,
@@ -72,3 +73,48 @@ def test_products_that_are_added_alone_keep_their_fused_operation():
     assert rounded(p, x) == rounded(x * y + y, x, y) == rounded(sc.sum(x * y), x, y) == rounded(x * y * y, x, y) == 0
     assert rounded(x * y - (x + y), x, y) == rounded(x + y - x * y, x, y) == 0
     assert rounded([x * y + y, x * y], x, y) == rounded(x * y - y, x, y) == rounded(y - x * y, x, y) == 1
+
+
+#: Numbers of two matrices: sums of two products, in functions of the library, beside branches and quotients too.
+MADE_TWICE = {
+    "hypot": lambda x, y: np.minimum(np.hypot(y - x, y / 10.0), y / (1.0 + np.abs(x))),
+    "squares": lambda x, y: x * x + y * y, "crossed": lambda x, y: np.minimum(x * y + y * 0.3, x * x - y / 7),
+    "branch": lambda x, y: np.where(x > 0, x * y + x, np.hypot(x, y) * y + x * 3.0),
+    "library": lambda x, y: np.exp(x) * y + np.log1p(x * x) * x, "power": lambda x, y: np.abs(x) ** 1.7 * y + x * y,
+    "powers": lambda x, y: (x - y) ** 3 + y ** 2 * x, "sine": lambda x, y: np.sin(x) * y + x * np.arctan2(y, x),
+    "constant of a row": lambda x, y: x[:, :1] * y[:, 1:2] + x * y, "of a column": lambda x, y: x[:1] * y[:1] + x / 3.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MADE_TWICE)
+def test_numbers_made_twice_are_the_same(name):
+    """The greatest of a row, and of all, is one of them, whether a loop or another kernel makes it again, in whole
+    vectors or at the end of a row."""
+    x, y = (sc.input(n, "float64", ("n", "m")) for n in "xy")
+    made = MADE_TWICE[name](x, y)
+    place, count = (sc.compile(v, [x, y]) for v in (sc.argmax(made, 1), sc.sum(made == sc.max(made))))
+    rng = np.random.default_rng(3)
+    for n, m in ((64, 16), (65, 7), (33, 31), (1000, 3), (3, 1000)):
+        a, b = rng.normal(size=(2, n, m))
+        assert (place(a, b) < m).all() and count(a, b) >= 1, (n, m)
+
+
+def test_texts_of_contracted_sums():
+    declared = []
+    body = "\n".join([
+        "  %1 = fmul contract double %a, %b", "  %2 = fmul contract double %c, %d",
+        "  %3 = fadd contract double %1, %2",
+        "  %4 = fmul contract double %3, %a", "  %5 = fsub contract double %4, %3",
+        "  %6 = fmul contract float %x, %x", "  %7 = fsub contract float %y, %6",
+        "  %8 = fmul contract double %5, %5", "  %9 = fadd contract double %8, %8",
+        "  %10 = fmul contract double %9, %a", "  %11 = fadd reassoc nsz contract double %s, %10"])
+    text = contracted(body, lambda name, *types: declared.append(name))
+    done = [line.strip() for line in text.split("\n") if line]
+    assert done == [
+        "%2 = fmul contract double %c, %d",
+        "%3 = call double @llvm.fmuladd.f64(double %a, double %b, double %2)", "%5.n = fneg double %3",
+        "%5 = call double @llvm.fmuladd.f64(double %3, double %a, double %5.n)", "%7.n = fneg float %x",
+        "%7 = call float @llvm.fmuladd.f32(float %7.n, float %x, float %y)",
+        "%8 = fmul contract double %5, %5", "%9 = fadd double %8, %8",
+        "%10 = fmul contract double %9, %a", "%11 = fadd reassoc nsz contract double %s, %10"]
+    assert declared == ["llvm.fmuladd.f64", "llvm.fmuladd.f64", "llvm.fmuladd.f32"]

@@ -155,7 +155,12 @@ def host_cost(states: int) -> tuple[Counter[str], list[str]]:
     return lines, [a for a in asked if a not in ("getDevice", "<lambda>", "do", "action", "run")]
 
 
-def test_states_cost_the_host_nothing(cupy):
+@pytest.mark.parametrize("loaded", [False, True], ids=["", "xarray"])
+def test_states_cost_the_host_nothing(cupy, monkeypatch, loaded):
+    if loaded:
+        monkeypatch.setitem(sys.modules, "xarray", sys)  # who has it pays next to nothing in other calls
+    else:
+        monkeypatch.delitem(sys.modules, "xarray", raising=False)
     host_cost(4)  # what happens once in a process is not counted
     few, asked = host_cost(4)
     many, again = host_cost(78)

@@ -9,7 +9,7 @@ import symc as sc
 from symc.driver.build import build
 from symc.ir.traverse import every_value
 from symc.opt import DEFAULT, all_passes, optimize
-from symc.opt.engine.pattern import _below, _flat
+from symc.opt.engine.terms import _below, _flat
 from symc.tensors.callsite import caller
 
 pytestmark = pytest.mark.long

@@ -418,7 +418,8 @@ def at_least(v: Value, axis: int, least: Size) -> Value:
     """Ensures that an axis is not shorter. Raises ShapeError where it is known to be."""
     n = v.shape[axis]
     if isinstance(n, int) and isinstance(least, int) and n < least:
-        raise ShapeError(f"axis {axis} has size {n}; at least {least} are needed", values=[("operand", v.type, first_line(v))])
+        raise ShapeError(f"axis {axis} has size {n}; at least {least} are needed",
+                         values=[("operand", v.type, first_line(v))])
     return v if known_nonnegative(n - least) else axis_ensured(axis_ensured(v, axis, maximum(n, least)), axis, n)
 
 

@@ -20,6 +20,7 @@ from symc.codegen.language.typed import Pointer, Scalar, Value
 from symc.runtime.compilers import llvm_streams
 from symc.runtime.compilers.chains import beside
 from symc.runtime.compilers.llvm import few_registers, fuses, nontemporal, wide_vectors
+from symc.runtime.compilers.llvm_contraction import contracted
 from symc.runtime.compilers.llvm_expressions import Blocks, llvm_type
 from symc.runtime.compilers.llvm_primitives import PRIMITIVES
 from symc.runtime.compilers.llvm_rarely import MARK, Rarely
@@ -118,7 +119,7 @@ class Module:
             head = ", ".join(f"{LLVM[x.type]} {x.ref}" for x in operands.values())
             how = "noinline" if helper.called else "alwaysinline"
             head = f"define internal {llvm_type(result)} @{symbol}({head}) {how} nounwind"
-            self.functions.append(f"{head} {{\n{f.text()}}}\n")
+            self.functions.append(f"{head} {{\n{contracted(f.text(), self.declare)}}}\n")
             self.compiled[key] = symbol, result
         return self.compiled[key]
 
@@ -159,7 +160,8 @@ class Module:
         how = WIDE if wide_vectors() and (calls or any(map(_is_extreme, every(tree)))) else ""
         if self.beside and len(set(_REAL.findall(" ".join([*self.functions, f.text()])))) > MANY:
             how += IN_ORDER
-        self.functions.append(f"define internal void @kernel({head}) noinline nounwind{how} {{\n{f.text()}}}\n")
+        body = contracted(f.text(), self.declare)
+        self.functions.append(f"define internal void @kernel({head}) noinline nounwind{how} {{\n{body}}}\n")
         self.functions.append(llvm_streams.entry(operands, stream))
 
     def short_loop(self) -> str:
