@@ -87,8 +87,8 @@ def fuses() -> bool:
 
 
 #: What LLVM does unless it is told not to: a loop is written twice, for a stride of one that it hopes for, and without
-#: vectors for others; instructions are put in another order.
-VERSIONING, SCHEDULING = "enable-mem-access-versioning", "enable-misched"
+#: vectors for others; instructions are put in another order; counters of 32 bits become ones of 64.
+VERSIONING, SCHEDULING, WIDENING = "enable-mem-access-versioning", "enable-misched", "indvars-widen-indvars"
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from symc.ir.phases import phase
 from symc.runtime.cache.object_cache import Entry
 from symc.runtime.compilers import llvm_streams
 from symc.runtime.compilers.image import linked
-from symc.runtime.compilers.llvm import SCHEDULING, VERSIONING, llvm, lock, target_machine, without
+from symc.runtime.compilers.llvm import SCHEDULING, VERSIONING, WIDENING, llvm, lock, target_machine, without
 from symc.runtime.compilers.llvm_function import IN_ORDER, Module
 from symc.runtime.compilers.llvm_rarely import MARK, link_bodies
 from symc.runtime.compilers.uninterrupted import uninterrupted
@@ -37,7 +37,7 @@ def kernel_code(source: Source, symbol: str) -> Entry:
     text = kernel_ir(source).replace("@entry(", f"@{symbol}(")
     with lock:
         machine = target_machine()
-        with without(VERSIONING, *[SCHEDULING] * (IN_ORDER in text)):
+        with without(VERSIONING, WIDENING, *[SCHEDULING] * (IN_ORDER in text)):
             module = optimized(text, machine)
             if llvm_streams.KEPT in text:
                 module = _parsed(llvm_streams.past_cache(str(module)), llvm().create_context(), machine)

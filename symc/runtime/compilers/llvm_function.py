@@ -25,6 +25,7 @@ from symc.runtime.compilers.llvm_expressions import Blocks, llvm_type
 from symc.runtime.compilers.llvm_primitives import PRIMITIVES
 from symc.runtime.compilers.llvm_rarely import MARK, Rarely
 from symc.runtime.compilers.llvm_scalars import LLVM, NEAR, Interval
+from symc.runtime.compilers.loop_notes import ACCESS_GROUP, LoopNotes
 from symc.runtime.compilers.quotients import pays
 from symc.runtime.cpu.native.instructions import FAILED, Word
 from symc.runtime.library import MODULE_OF, meaning
@@ -46,6 +47,9 @@ UNROLLED = 500
 #: for all of them, and the processor need not look far ahead for work that waits for nothing. erf takes two thirds of
 #: the time so, Black-Scholes too, softplus little more than half (AVX2, f32).
 BESIDE = 4
+#: The rest of a row that is less than a vector of so many elements is done one by one: to store a part of a vector, and
+#: to wait until it can be read again, takes as long as three of them (Zen 3).
+FEW = 4
 #: Mark of a kernel whose instructions stay as they are written, where registers are few: each step of a function for
 #: all vectors side by side, one function after the other. LLVM's scheduler mixes them (Black-Scholes in f64: 18.0
 #: against 12.2 ns an option, two erf in one loop 6.9 against 4.3). Kernels of few constants, such as
@@ -88,7 +92,7 @@ class Module:
         self.tables: dict[str, str] = {}
         self.functions: list[str] = []
         self.compiled: dict[tuple, tuple[str, Any]] = {}  # (helper, types of operands) -> (symbol, type of result)
-        self.loops: list[str] = []  # what is noted of loops
+        self.notes = LoopNotes()
         self.rare = Rarely()
         self.step = 0  # how many elements the loop over a row takes in a step, at most
         self.beside = False  # whether loops that call functions take several vectors side by side
@@ -152,7 +156,7 @@ class Module:
         f.of_places()
         if stream is not None:
             self.streams = True
-            operands[stream.name].note = ", !llvm.access.group !4"
+            operands[stream.name].note = f", {ACCESS_GROUP}"
             f.do(f"call void {llvm_streams.KEPT}({llvm_streams.STREAMS})")
         f.body(tree.body)
         head = ", ".join(f"ptr noalias nocapture {v.ref}" if isinstance(v, Pointer) else f"i64 {v.ref}"
@@ -164,39 +168,10 @@ class Module:
         self.functions.append(f"define internal void @kernel({head}) noinline nounwind{how} {{\n{body}}}\n")
         self.functions.append(llvm_streams.entry(operands, stream))
 
-    def short_loop(self) -> str:
-        """Metadata of a branch back in a loop of few steps: its last vector is not full, and masked."""
-        self.loops.append("!2, !1")
-        return self._note()
-
-    def _note(self) -> str:
-        return f", !llvm.loop !{len(self.loops) + 4}"
-
-    def noted_loop(self, of_loops: bool) -> str:
-        """Metadata of a branch back in a loop that is not unrolled once it is vectorized; one of other such loops not
-        at all.
-
-        A row of 1,024 numbers is 16 steps of 4 vectors. Unrolled completely, what one loop over it has read would be
-        kept for the next, in more registers than there are: twice the time, and twice the time to compile. A loop of
-        loops is no faster unrolled, and is as often as much code.
-        """
-        self.loops.append("!1" if of_loops else "!0")
-        return self._note()
-
-    def interleaved_loop(self, vectors: int) -> str:
-        """Metadata of a branch back in a loop that takes several vectors in a step."""
-        self.loops.append("!0, !3" if vectors == BESIDE else f'!0, !{{!"llvm.loop.interleave.count", i32 {vectors}}}')
-        return self._note()
-
     def text(self) -> str:
         tables = [f"{name} = private unnamed_addr constant {data}" for data, name in self.tables.items()]
-        notes = ['!0 = !{!"llvm.loop.vectorize.followup_all", !1}', '!1 = !{!"llvm.loop.unroll.disable"}']
-        notes.append('!2 = !{!"llvm.loop.vectorize.predicate.enable", i1 true}')
-        notes.append(f'!3 = !{{!"llvm.loop.interleave.count", i32 {BESIDE}}}')
-        notes.append("!4 = distinct !{}")
-        notes += [f"!{k} = distinct !{{!{k}, {note}}}" for k, note in enumerate(self.loops, 5)]
         declared = [*self.declared.values(), *llvm_streams.DECLARED * self.streams]
-        text = "\n".join([*declared, *tables, *self.functions, *notes, ""])
+        text = "\n".join([*declared, *tables, *self.functions, *self.notes.text(), ""])
         if not self.rare.found:
             return text
         assert self.afterwards is not None
@@ -275,19 +250,55 @@ class _Function(Blocks):
             self.count_loop(s, start, stop, 1)
 
     def _note_beside(self, vectors: int) -> Callable[[], str] | None:
-        return partial(self.module.interleaved_loop, vectors) if vectors > 1 else None
+        return partial(self.module.notes.interleaved, vectors) if vectors > 1 else None
 
     def split_loop(self, s: ast.For, start: Scalar, stop: Scalar, vectors: int) -> None:
-        """A loop in two, for whole steps of several vectors and for the rest. LLVM does the rest of a loop one by one,
-        which for a short row is most of it: softmax of rows of 10 takes three fifths of the time so, of 183 three
-        quarters. A part of a row may be less than empty."""
+        """A loop in parts: whole steps of several vectors, single vectors, and a last one that is not full. LLVM does
+        what is left one by one, which for a short row is most of it: softmax of rows of 24 f32 takes a third of the
+        time so. A part of a row may be less than empty.
+
+        The length goes through nothing, in a register: where LLVM knows how it came about, it does not see that a
+        multiple of a step is one, and writes loops for a rest as well, half as much code again."""
         length = self.emit(f"sub i64 {stop.ref}, {start.ref}")
         length = self.emit(f"select i1 {self.emit(f'icmp slt i64 {length}, 0')}, i64 0, i64 {length}")
-        whole = self.emit(f"and i64 {length}, {-self.module.step}")
-        middle = Scalar("i64", self.emit(f"add i64 {start.ref}, {whole}"))
-        row = bool(self.loops)
-        self.count_loop(s, start, middle, 1, self._note_beside(vectors))
-        self.count_loop(s, middle, stop, 1, self.module.short_loop if row else None)
+        length = self.emit(f'call i64 asm "", "=r,0"(i64 {length}) nounwind willreturn memory(none)')
+        step, vector = self.module.step, self.module.step // BESIDE
+        whole = self.emit(f"and i64 {length}, {-step}")
+        self.part_loop(s, start, whole, step, self._note_beside(vectors) or self.module.notes.not_unrolled)
+        middle = Scalar("i64", self.emit(f"add nsw i64 {start.ref}, {whole}"))
+        rest = self.emit(f"and i64 {length}, {step - 1}")
+        whole = self.emit(f"and i64 {rest}, {-vector}")
+        self.part_loop(s, middle, whole, vector, partial(self.module.notes.interleaved, 1))
+        last = Scalar("i64", self.emit(f"add nsw i64 {middle.ref}, {whole}"))
+        self.part_loop(s, last, self.emit(f"and i64 {rest}, {vector - 1}"), 1,
+                       self.module.notes.masked if vector > FEW else self.module.notes.one_by_one, "i32")
+
+    def part_loop(self, s: ast.For, start: Scalar, length: str, step: int, note: Callable[[], str], t: str = "i64",
+                  ) -> None:  # fmt: skip
+        """Part of a loop: a multiple of ``step`` steps from an index on, of which there is at least one, so that LLVM,
+        which asks the same, finds it answered. A mask is made of a counter of 32 bits by three instructions, of one of
+        64 by thirteen."""
+        assert isinstance(s.target, ast.Name)
+        if t != "i64":
+            length = self.emit(f"trunc i64 {length} to {t}")
+        none = self.emit(f"icmp ult {t} {length}, {step}")
+        inside, again, after = (self.label() for _ in range(3))
+        before = self.block
+        self.branch(Scalar("bool", none), after, inside)
+        self.place(inside)
+        self.do(f"%k{inside} = phi {t} [ 0, %{before} ], [ %n{inside}, %{again} ]")
+        wide = self.emit(f"zext {t} %k{inside} to i64") if t != "i64" else f"%k{inside}"
+        i = self.emit(f"add nsw i64 {start.ref}, {wide}")
+        self.names[s.target.id] = self.bounded(Scalar("i64", i), self._counted(start, 1))
+        self.multiplies = fuses() and pays(s.body)
+        self.inside(s.body, again, after)
+        self.multiplies = False
+        self.place(again)
+        self.do(f"%n{inside} = add nuw nsw {t} %k{inside}, 1")
+        more = self.emit(f"icmp ult {t} %n{inside}, {length}")
+        self.do(f"br i1 {more}, label %{inside}, label %{after}{note()}")
+        self.open = False
+        self.place(after)
 
     def _counted(self, start: Scalar, step: int) -> Interval | None:
         """All that the counter of a loop upwards can be."""
@@ -310,11 +321,11 @@ class _Function(Blocks):
         self.branch(Scalar("bool", more), inside, after)
         self.place(inside)
         self.names[s.target.id] = self.bounded(Scalar("i64", i), self._counted(start, step))
-        noted, first = len(self.module.loops), len(self.lines) + self.copied
+        noted, first = self.module.notes.count, len(self.lines) + self.copied
         self.multiplies = _is_leaf(s) and fuses() and pays(s.body)
         self.inside(s.body, again, after)
         self.multiplies = False
-        of_loops = len(self.module.loops) > noted
+        of_loops = self.module.notes.count > noted
         self.place(again)
         self.do(f"{following} = add nsw i64 {i}, {step}")
         count = None if start.number is None or stop.number is None else int(stop.number - start.number) // step
@@ -328,9 +339,9 @@ class _Function(Blocks):
         """Metadata of the branch back in a loop of so many steps (None: not known) and instructions. ``leaf``: it has
         no other inside; ``of_loops``: one that is not unrolled."""
         if count is None or count >= (2 if of_loops else LONG):
-            return lambda: self.module.noted_loop(of_loops)
+            return lambda: self.module.notes.not_unrolled(of_loops)
         if count * size > (UNROLLED if leaf else 2 * UNROLLED):
-            return lambda: self.module.noted_loop(True)
+            return lambda: self.module.notes.not_unrolled(True)
         self.copied += max(count - 1, 0) * size
         return str
 
