@@ -15,6 +15,7 @@ from symc.codegen.cpu.blocks import INSIDE, close_block, limits_in_block, open_b
 from symc.codegen.cpu.checks import clamped, emit_check
 from symc.codegen.cpu.chunks import ARGUMENTS, PARTIAL_SUM, Chunks
 from symc.codegen.cpu.columns import emit_columns, is_columns
+from symc.codegen.cpu.first_place import emit_first_place, is_first_place
 from symc.codegen.cpu.folds import Accumulator, fold_parts, is_long
 from symc.codegen.cpu.search import emit_bisect, emit_searches, searches
 from symc.codegen.cpu.stores import PUTS
@@ -212,6 +213,9 @@ class Renderer(Writer):
             return
         if len(loop.members) == 1 and loop.members[0].op.name == "generate" and searches(loop.members[0]):
             emit_searches(self, loop.members[0], env, targets.get(loop.members[0], []), depth)
+            return
+        if len(loop.members) == 1 and depth > 1 and is_first_place(loop.members[0]):
+            emit_first_place(self, loop.members[0], env, depth)
             return
         self.emit_members(loop, env, targets, depth)
 

@@ -36,6 +36,7 @@ STEP = 256
 #: one that calls functions or looks for extremes. What only adds and multiplies waits for memory or the first cache
 #: (whose lines vectors of 64 bytes straddle more often), or for divisions, of which twice as many take twice as long.
 WIDE = ' "prefer-vector-width"="512"'
+WIDE_ELEMENTS = ("f64", "i64", "u64", "c128")
 #: Loops of this many steps, or of a number that is not known, are not unrolled once they are vectorized.
 LONG = 64
 #: Shorter ones are unrolled, before they are vectorized, if that makes no more instructions than this; loops around
@@ -94,7 +95,7 @@ class Module:
         self.compiled: dict[tuple, tuple[str, Any]] = {}  # (helper, types of operands) -> (symbol, type of result)
         self.notes = LoopNotes()
         self.rare = Rarely()
-        self.step = 0  # how many elements the loop over a row takes in a step, at most
+        self.step = 0  # how many bytes the loop over a row takes in a step, at most
         self.beside = False  # whether loops that call functions take several vectors side by side
         self.streams = False  # whether results may be written past the cache
         self.afterwards: Module | None = None  # what is linked in after vectorization; none in that module itself
@@ -146,10 +147,8 @@ class Module:
         """A kernel, called ``kernel``, and its entry, which takes the address of its arguments as 64-bit words.
         ``units``: the argument that is the length of its outermost loop, if that is run in chunks."""
         self.afterwards = Module()
-        elements = {v.element for v in operands.values() if isinstance(v, Pointer)}
-        widest = 8 if elements & {"f64", "i64", "u64", "c128"} else 4
         self.beside = few_registers()
-        self.step = 0 if "words" in operands else (BESIDE * 32 if self.beside else STEP) // widest
+        self.step = 0 if "words" in operands else BESIDE * 32 if self.beside else STEP
         calls = any(map(_is_helper, every(tree)))
         stream = None if calls or not nontemporal() else llvm_streams.stream(tree, units, operands)
         f = _Function(self, meaning, operands)
@@ -242,12 +241,19 @@ class _Function(Blocks):
         if step != 1 or not self.module.step or not _is_leaf(s):
             self.count_loop(s, start, stop, step)
         elif count is not None:
-            whole = called and not count % self.module.step
+            whole = called and not count % self.step_of(s)
             self.count_loop(s, start, stop, 1, self._note_beside(vectors) if whole else None)
         elif self.calls if self.loops else vectors > 1:
             self.split_loop(s, start, stop, vectors)
         else:
             self.count_loop(s, start, stop, 1)
+
+    def step_of(self, s: ast.For) -> int:
+        """How many elements a loop over a row takes in a step, at most: those of the widest array that it names."""
+        arrays = [self.names.get(n.value.id) for n in every(*s.body)
+                  if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)]
+        widths = [8 if a.element in WIDE_ELEMENTS else 4 for a in arrays if isinstance(a, Pointer)]
+        return self.module.step // max(widths, default=8)
 
     def _note_beside(self, vectors: int) -> Callable[[], str] | None:
         return partial(self.module.notes.interleaved, vectors) if vectors > 1 else None
@@ -262,7 +268,8 @@ class _Function(Blocks):
         length = self.emit(f"sub i64 {stop.ref}, {start.ref}")
         length = self.emit(f"select i1 {self.emit(f'icmp slt i64 {length}, 0')}, i64 0, i64 {length}")
         length = self.emit(f'call i64 asm "", "=r,0"(i64 {length}) nounwind willreturn memory(none)')
-        step, vector = self.module.step, self.module.step // BESIDE
+        step = self.step_of(s)
+        vector = step // BESIDE
         whole = self.emit(f"and i64 {length}, {-step}")
         self.part_loop(s, start, whole, step, self._note_beside(vectors) or self.module.notes.not_unrolled)
         middle = Scalar("i64", self.emit(f"add nsw i64 {start.ref}, {whole}"))

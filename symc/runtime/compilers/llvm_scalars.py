@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from symc.codegen.language.helpers import Helper
 from symc.codegen.language.statements import Statements
 from symc.codegen.language.typed import FLOATS, PARTS, Pointer, Scalar, Value, common, width
+from symc.runtime.compilers.loop_notes import UNPREDICTABLE
 from symc.runtime.compilers.quotients import is_whole, reciprocal
 
 LLVM = {"bool": "i1", "f32": "float", "f64": "double", "c64": "{ float, float }", "c128": "{ double, double }"} | {
@@ -208,7 +209,7 @@ class Instructions(Statements):
         return self.emit(f"icmp {prefix}{how} {LLVM[t]} {x}, {y}")
 
     def selected(self, condition: str, t: str, x: str, y: str) -> str:
-        guess = ", !unpredictable !3" if t == "i64" else ""
+        guess = f", {UNPREDICTABLE}" if t == "i64" else ""
         return self.emit(f"select i1 {condition}, {LLVM[t]} {x}, {LLVM[t]} {y}{guess}")
 
     def unary(self, sign: str, t: str, x: str) -> str:

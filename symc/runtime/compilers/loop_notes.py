@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-#: Numbers of metadata that notes are made of, and of the group of stores that may go past the cache.
-_GROUP = 2
-ACCESS_GROUP = f"!llvm.access.group !{_GROUP}"
+#: The number of a node of metadata with nothing in it: the group of stores that may go past the cache, and what marks a
+#: choice that is not a branch.
+_EMPTY = 2
+ACCESS_GROUP, UNPREDICTABLE = f"!llvm.access.group !{_EMPTY}", f"!unpredictable !{_EMPTY}"
 #: Not unrolled once it is vectorized, and not at all.
 _AFTER, _NEVER = "!0", "!1"
 
@@ -38,7 +39,7 @@ class LoopNotes:
 
     def _note(self, text: str) -> str:
         self._notes.append(text)
-        return f", !llvm.loop !{self.count + _GROUP}"
+        return f", !llvm.loop !{self.count + _EMPTY}"
 
     @property
     def count(self) -> int:
@@ -47,5 +48,5 @@ class LoopNotes:
     def text(self) -> list[str]:
         """The lines of a module that these are."""
         lines = [f'{_AFTER} = !{{!"llvm.loop.vectorize.followup_all", {_NEVER}}}',
-                 f'{_NEVER} = !{{!"llvm.loop.unroll.disable"}}', f"!{_GROUP} = distinct !{{}}"]
-        return lines + [f"!{k} = distinct !{{!{k}, {note}}}" for k, note in enumerate(self._notes, _GROUP + 1)]
+                 f'{_NEVER} = !{{!"llvm.loop.unroll.disable"}}', f"!{_EMPTY} = distinct !{{}}"]
+        return lines + [f"!{k} = distinct !{{!{k}, {note}}}" for k, note in enumerate(self._notes, _EMPTY + 1)]
