@@ -21,7 +21,7 @@ _NOWHERE = np.iinfo(np.int32).max
 
 
 def is_first_place(v: Value) -> bool:
-    """True if a fold over a row is the least place where a condition holds, and faster in parts: where rows are long, or
+    """True if a fold over a row is the least place where a condition holds, and faster in parts: of long rows, or where
     numbers have 32 bits."""
     if v.op.name != "fold" or v.attrs["kinds"] != ("minimum",) or len(v.attrs["shape"]) != 1 or v.attrs.get("keeps"):
         return False
