@@ -115,7 +115,7 @@ def power_minus_one(v: Value, context) -> Value | None:
             made = expm1(z)
         else:
             near = lt(abs_(z), SMALL)
-            far = pow_(where(near, like(z, 1), p.operands[0]), p.operands[1])
+            far = where(near, like(z, 1), p)  # the power itself, which others may need; met once, as it is no power now
             made = where(near, expm1(z), far - 1)
         return join([(s, made), *without(terms, i, j)], "sum")
     return None
