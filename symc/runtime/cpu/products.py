@@ -26,7 +26,7 @@ from symc.runtime.cpu.arithmetic import at_least, both, less
 from symc.runtime.cpu.blas_library import library
 from symc.runtime.cpu.executor import Label, Op, Word
 from symc.runtime.cpu.lowering import Lowering
-from symc.runtime.cpu.native import blas_ir, few_rows_ir, small_products_ir
+from symc.runtime.cpu.native import blas_ir, few_columns_ir, few_rows_ir, small_products_ir
 
 #: Where all sizes are at least this, half of a symmetric product, and a copy of it, take less time than all of it: on
 #: one core 34 instead of 51 us for f64 128 x 128, 0.22 instead of 0.36 ms for 256 x 256. With k = 32 they take more.
@@ -168,9 +168,12 @@ class _Product:
             return self._small(alpha, beta)
         plain = self.batch == 1 and not (self.form.trans_a or self.form.trans_b)
         few = few_rows_ir.serves(self.letter, self.m, self.n, self.k) if plain else 0
+        narrow = self.batch == 1 and not self.form.trans_a and not self.form.gram
+        columns = few_columns_ir.serves(self.letter, self.m, self.n, self.k) if narrow else 0
         square = at_least(minimum(self.m, self.k), GRAM) if self.form.gram else 0
         self.lowering.where(few, lambda: self._few_rows(alpha, beta), lambda: self.lowering.where(
-            square, lambda: self._gram(alpha, beta), lambda: self._gemm(alpha, beta)))
+            columns, lambda: self._few_columns(alpha, beta), lambda: self.lowering.where(
+                square, lambda: self._gram(alpha, beta), lambda: self._gemm(alpha, beta))))
 
     def _small(self, alpha: int, beta: float) -> None:
         how = "nt"[self.form.trans_a] + "nt"[self.form.trans_b]
@@ -184,6 +187,12 @@ class _Product:
         sizes = [self.count(x) for x in (self.m, self.n, self.k)]
         arrays = [self.given["a"], self.given["b"], self.c]
         self.code.call(few_rows_ir.entry(f"few_rows_{self.letter}"), [*arrays, alpha, self.slot(beta), *sizes])
+
+    def _few_columns(self, alpha: int, beta: float) -> None:
+        steps = (1, self.k) if self.form.trans_b else (self.n, 1)
+        sizes = [self.count(x) for x in (self.m, self.n, self.k, *steps)]
+        arrays = [self.given["a"], self.given["b"], self.c]
+        self.code.call(few_columns_ir.entry(f"few_columns_{self.letter}"), [*arrays, alpha, self.slot(beta), *sizes])
 
     def _gram(self, alpha: int, beta: float) -> None:
         self.code.limit_blas(self.m * self.n * self.k)

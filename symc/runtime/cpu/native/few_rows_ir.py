@@ -55,15 +55,37 @@ def _shape() -> Shape:
     return Shape(64, (8, 4, 2, 1)) if vector_bytes() == 64 else Shape(32, (6, 4, 2, 1))
 
 
-class _Functions(native_ir.Functions):
-    def write(self) -> None:
+class Vectors(native_ir.Functions):
+    """Functions of vectors of one kind of numbers."""
+
+    def vectors(self, size: int) -> None:
+        """Declare vectors of so many bytes."""
         self.real, _ = self.parts(self.letter)
         self.bytes = 4 if self.letter == "s" else 8
-        shape = _shape()
-        self.lanes = shape.vector // self.bytes
+        self.lanes = size // self.bytes
         self.vector = self.ir.VectorType(self.real, self.lanes)
         of_three = self.ir.FunctionType(self.vector, [self.vector] * 3)
         self.multiply_add = self.ir.Function(self.module, of_three, f"llvm.fmuladd.v{self.lanes}f{8 * self.bytes}")
+
+    def _splat(self, x: Any) -> Any:
+        """A vector with x in every place."""
+        i32, nothing = self.ir.IntType(32), self.ir.Constant(self.ir.VectorType(x.type, self.lanes), self.ir.Undefined)
+        first = self.b.insert_element(nothing, x, self.ir.Constant(i32, 0))
+        places = self.ir.Constant(self.ir.VectorType(i32, self.lanes), None)
+        return self.b.shuffle_vector(first, nothing, places)
+
+    def _vector(self, base: Any, index: Any) -> Any:
+        """Numbers that lie side by side, wherever they start."""
+        return self.b.load(self._at(base, index), align=self.bytes, typ=self.vector)
+
+    def _at(self, base: Any, index: Any) -> Any:
+        return self.b.bitcast(self.at(base, index, self.real), self.vector.as_pointer())
+
+
+class _Functions(Vectors):
+    def write(self) -> None:
+        shape = _shape()
+        self.vectors(shape.vector)
         with self.function(f"few_rows_{self.letter}", 8) as (a, b, c, alpha, beta, *sizes):
             m, n, k = map(self.number, sizes)
             factors = [self.load(x, self.const(0), self.real) for x in (alpha, beta)]
@@ -123,17 +145,3 @@ class _Functions(native_ir.Functions):
                 for place, y in zip(places, scaled, strict=True):
                     z = w.call(self.multiply_add, [beta, self._vector(c, place), y])
                     w.store(z, self._at(c, place), self.bytes)
-
-    def _splat(self, x: Any) -> Any:
-        """A vector with x in every place."""
-        i32, nothing = self.ir.IntType(32), self.ir.Constant(self.vector, self.ir.Undefined)
-        first = self.b.insert_element(nothing, x, self.ir.Constant(i32, 0))
-        places = self.ir.Constant(self.ir.VectorType(i32, self.lanes), None)
-        return self.b.shuffle_vector(first, nothing, places)
-
-    def _vector(self, base: Any, index: Any) -> Any:
-        """Numbers that lie side by side, wherever they start."""
-        return self.b.load(self._at(base, index), align=self.bytes, typ=self.vector)
-
-    def _at(self, base: Any, index: Any) -> Any:
-        return self.b.bitcast(self.at(base, index, self.real), self.vector.as_pointer())
