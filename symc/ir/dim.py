@@ -373,7 +373,21 @@ def maximum(a: Size, b: Size) -> Size:
         return a
     if known_nonnegative(b - a):
         return b
+    if a == 0 or b == 0:
+        whole = _less(b if a == 0 else a)
+        if whole is not None:
+            return maximum(0, whole)
     return _call("max", *sorted((a, b), key=str))
+
+
+def _less(x: Size) -> Size | None:
+    """``n - k`` for ``max(0, n) - k``, k not negative: 0 at least, they are the same, as of slices of slices."""
+    for m, c in terms_of(x):
+        if c == 1 and len(m) == 1 and m[0][1] == 1 and isinstance(call := m[0][0], Call) and call.fn == "max":
+            rest = x - Dim(((m, 1),))
+            if 0 in call.args and known_nonnegative(-rest):
+                return call.args[1 if call.args[0] == 0 else 0] + rest
+    return None
 
 
 def if_any(n: Size) -> Size:

@@ -21,6 +21,26 @@ def test_what_is_left_and_what_was_taken(size, want):
     assert size == want
 
 
+@pytest.mark.parametrize("size, want", [
+    (maximum(0, maximum(0, N - 1) - 1), maximum(0, N - 2)), (maximum(maximum(0, N - M) - M, 0), maximum(0, N - 2 * M)),
+    (maximum(0, maximum(0, maximum(0, N - 1) - 2) - M), maximum(0, N - 3 - M)),
+])
+def test_slices_of_slices_have_one_length(size, want):
+    assert size == want
+    assert maximum(0, maximum(0, N - 2) + 1 - M) != maximum(0, N - 1 - M)  # of nothing, one more is left
+
+
+def test_differences_of_differences_have_no_guard():
+    """Middles of an array, however they are sliced: one kernel, with nothing to check."""
+    v = sc.input("v", shape=("n",))
+    middle = v[1:][:-1] + v[1:-1] * v[2:]
+    f = sc.compile(middle + v[:-1][:-1], [v])
+    assert len(f.kernels) == 1 and "ensure" not in f.dump()
+    for n in (0, 1, 2, 3, 9):
+        x = np.arange(float(n))
+        assert np.array_equal(f(x), x[1:][:-1] + x[1:-1] * x[2:] + x[:-1][:-1])
+
+
 def test_formulas_have_their_numbers():
     rng = random.Random(0)
     ops = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "min": minimum, "max": maximum}
