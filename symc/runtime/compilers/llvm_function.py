@@ -249,7 +249,7 @@ class _Function(Blocks):
             self.count_loop(s, start, stop, 1)
 
     def step_of(self, s: ast.For) -> int:
-        """How many elements a loop over a row takes in a step, at most: those of the widest array that it names."""
+        """Number of elements that a loop over a row takes in a step, at most: by the widest array that it names."""
         arrays = [self.names.get(n.value.id) for n in every(*s.body)
                   if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)]
         widths = [8 if a.element in WIDE_ELEMENTS else 4 for a in arrays if isinstance(a, Pointer)]
