@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from symc.driver.target import HOST, Target
 from symc.ir.function import Function
-from symc.ir.plan import Plan
 from symc.ir.record import dataclass
 from symc.runtime.threads import threads_of
 
 if TYPE_CHECKING:
     from symc.codegen.plan.budget import Budget
     from symc.driver.signature import Signature
+    from symc.ir.plan import Plan
 
 
 class Runner(Protocol):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from symc.driver.labelled import Results, of_outputs
+from symc.driver.built import Built, bound_guards, least_guards
+from symc.driver.labelled import of_outputs
 from symc.driver.signature import Slot
 from symc.errors import InputError, SymcError, did_you_mean
 from symc.ir import location
-from symc.ir.dim import Dim, Measured, Size, in_order, known_equal, known_nonnegative, names, substitute
-from symc.ir.function import Function, Guard, Input, bound_names, close_function, collect_guards, mentioned_names, unify
+from symc.ir.dim import Measured, in_order
+from symc.ir.function import Function, Input, close_function
 from symc.ir.garbage import no_collections
 from symc.ir.location import Loc
-from symc.ir.record import dataclass, replace
-from symc.ir.traverse import Substitution, every_value, postorder
-from symc.ir.types import TensorType, TupleType
+from symc.ir.record import replace
+from symc.ir.traverse import Substitution, postorder
 from symc.ir.value import Value, first_line
 from symc.tensors.convert import as_tensor
 from symc.tensors.leaves import leaf_of, leaves_of_size, parts_of
@@ -23,24 +23,6 @@ from symc.tensors.pytree import Nest, flatten, unflatten
 from symc.tensors.state import Cell, SharedVariable
 from symc.tensors.tensor import Tensor
 from symc.transforms.substitution import fitted, pairs, substituted
-
-
-@dataclass(frozen=True)
-class Built:
-    """``cells`` are the states of the function, in the order of its state inputs (which come after the arguments).
-
-    ``leaves`` are the users' values that became its params, where they are at hand, and ``changed`` tells what it calls
-    their sizes. ``labels``: of axes of the outputs.
-    """
-
-    function: Function
-    outputs: Nest
-    slots: tuple[Slot, ...]
-    cells: tuple[Cell, ...]
-    donated: frozenset[int]
-    leaves: tuple[Value, ...] = ()
-    changed: Substitution | None = None
-    labels: Results = ()
 
 
 @no_collections()
@@ -65,14 +47,14 @@ def build(
             _check_complete(args, free, loc)
             states = list(dict.fromkeys([*[v for v in free if leaf_of(v).role == "state"], *targets]))
             closed, changed = _close(name, args, states, roots, len(roots) - len(changes), cells)
-            guards, unknown = _bound_guards(closed)
+            guards, unknown = bound_guards(closed)
             if not unknown:
                 break
             replaced = {t.value for t, _ in pairs(givens, "givens")}
             size, v = min(unknown.items(), key=lambda item: in_order(unknown).index(item[0]))
             leaf = _leaf_of_size(size, replaced, inputs is not None, closed.locations(v) if v is not None else [])
             free = sorted([*free, leaf], key=lambda v: v.attrs["serial"])
-        closed = replace(closed, guards=(*guards, *_least_guards(closed)))
+        closed = replace(closed, guards=(*guards, *least_guards(closed)))
         labels = of_outputs(leaves, roots[: len(leaves)], args)
     shared = tuple(leaf_of(v).shared for v in states)
     return Built(closed, nest, slots, shared, _donated(donate, args), (*args, *states), changed, labels)
@@ -287,74 +269,3 @@ def _close(
     places = {id(leaf_of(v).shared): len(args) + k for k, v in enumerate(states)}
     updates = [(places[id(cell)], v) for cell, v in zip(cells, roots[outputs:], strict=True)]
     return close_function(name, interface, roots[:outputs], updates)
-
-
-def _bound_guards(f: Function) -> tuple[tuple[Guard, ...], dict[str, Value | None]]:
-    """The guards in terms of sizes that arguments bind; sizes that none does, with a value that needs each."""
-    bound = bound_names(i.declared or i.type for i in f.inputs)
-    solution = {n: s for n, s in unify(f.guards, bound).items() if n not in bound}
-    out = []
-    for g in f.guards:
-        left, right = substitute(g.left, solution), substitute(g.right, solution)
-        if known_equal(left, right) is not True:
-            out.append(Guard(left, right, g.locs))
-    known = set(bound)
-    unknown: dict[str, Value | None] = {n: None for g in out for n in names(g.left) | names(g.right) if n not in known}
-    values = every_value(f.body)
-    if mentioned_names(values) - known:
-        for v in values:
-            unknown |= {n: v for n in mentioned_names([v]) - known if unknown.get(n) is None}
-    return tuple(out), unknown
-
-
-def _least_of(v: Value) -> Iterable[tuple[Size, Size, str]]:
-    """Sizes that a value needs at least, and what for: what its record says; else that none it makes is negative."""
-    facts = v.op.facts
-    if facts.least is not None:
-        return facts.least(v)
-    if facts.fits is not None:
-        return [(n, least, "window") for n, least in facts.fits(v)]
-    if isinstance(v.type, TupleType) or facts.requires:
-        return ()
-    given = {n for o in v.operands if isinstance(o.type, TensorType) for n in o.shape}
-    return [(n, 0, "length") for n in v.shape if isinstance(n, Dim) and n not in given]
-
-
-def _least_guards(f: Function) -> list[Guard]:
-    """Guards of what sizes must be at least, so that slices of a known size (``x[-2]``) lie within their operands, and
-    that loops and new arrays have no negative length (``length=n - 1``), and that windows fit.
-
-    Those in branches and loops, which may not run, are looked at when they do (``symc.ir.requires``).
-    """
-    found: dict[tuple[Size, Size, str], location.Locs] = {}
-    for v in f.values():
-        for n, least, what in _least_of(v):
-            if not known_nonnegative(n - least):
-                key = (n, least, what)
-                found[key] = found.get(key, location.NOWHERE) | f.hints.get(v, location.NOWHERE)
-    return [Guard(a, b, locs, least) for (a, b, least), locs in found.items()]
-
-
-def missing_guards(f: Function) -> tuple[Guard, ...]:
-    """Guards that a function which was written down needs beyond those it has: nothing in a call relies on
-    those being complete. Raises InputError for a size that no input has, and for inputs that are not what is declared.
-    """
-    declared = [i.declared or i.type for i in f.inputs]
-    bound = bound_names(declared)
-    solution = unify([g for g in f.guards if not g.least], bound)
-    found: list[Guard] = []
-    for i, t in zip(f.inputs, declared, strict=True):
-        if t.dtype != i.type.dtype or t.ndim != i.type.ndim:
-            raise InputError(f"{i.name} is declared {t}, but used as {i.type}")
-        for a, b in zip(t.shape, i.type.shape, strict=True):
-            if known_equal(substitute(a, solution), substitute(b, solution)) is not True:
-                found.append(Guard(a, b))
-    needed = replace(f, guards=collect_guards(f.body.results))
-    needed_guards, lacking = _bound_guards(needed)
-    found += [*needed_guards, *_least_guards(f)]
-    sizes = {n for g in (*found, *f.guards) for n in names(g.left) | names(g.right)}
-    unknown = sorted({*sizes - set(bound), *lacking})
-    if unknown:
-        raise InputError(f"the size {unknown[0]} is not known from any input")
-    known = {(g.left, g.right, g.least) for g in f.guards}
-    return tuple(g for g in found if not {(g.left, g.right, g.least), (g.right, g.left, g.least)} & known)

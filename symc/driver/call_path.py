@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from symc.driver.backend import Runner
-from symc.driver.build import Built
+from symc.driver.built import Built
 from symc.driver.compilation import Compilation
 from symc.driver.labelled import filler, labelled_in
 from symc.driver.prologue import Prologue
@@ -30,14 +30,13 @@ from symc.errors import (
 )
 from symc.ir.locks import closed, new_lock, turnstile
 from symc.ir.ops.effect import has_effect
-from symc.ir.text import print_function
 from symc.ir.traverse import every_value
 from symc.ir.types import concrete_shape
 from symc.runtime.cpu.calls import left, raise_left
 from symc.runtime.cpu.commit import count_changes, holding, mark, snapshot, some_run, some_wait
-from symc.runtime.cpu.executor import Word
 from symc.runtime.cpu.frame import Refused
 from symc.runtime.cpu.frames import Frames
+from symc.runtime.cpu.native.instructions import Word
 from symc.runtime.with_prologue import WithPrologue
 from symc.tensors.callsite import caller
 from symc.tensors.pytree import filler as plain_filler
@@ -111,6 +110,8 @@ class CallPath:
         except Exception as e:
             if of_handler(e):
                 raise
+            from symc.ir.text import print_function
+
             text = print_function(self._compilation.final)
             raise InternalError(f"{self.name}: {type(e).__name__}: {e}", where=[caller()], text=text) from e
 

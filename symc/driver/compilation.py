@@ -11,12 +11,12 @@ from symc.ir.function import Function
 from symc.ir.garbage import no_collections
 from symc.ir.locks import new_lock
 from symc.ir.phases import current, recording
-from symc.ir.plan import Plan
 from symc.ir.record import dataclass
 
 if TYPE_CHECKING:
     from symc import opt
     from symc.driver.stages import Optimized, Planned
+    from symc.ir.plan import Plan
 
 T = TypeVar("T")
 

@@ -11,24 +11,20 @@ are then made when somebody asks for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from symc.driver import warm
-from symc.driver.backend import Settings
 from symc.driver.backends import backend_of
-from symc.driver.build import Built, build
-from symc.driver.compilation import Compilation, Saved
-from symc.driver.function import CompiledFunction
-from symc.driver.max_bytes import budget_of, read_max_bytes
+from symc.driver.build import build
+from symc.driver.finish import compile_built
+from symc.driver.max_bytes import read_max_bytes
 from symc.driver.modes import check_options, chosen
 from symc.driver.target import check_target, target_of
 from symc.errors import SymcError
 from symc.ir.dim import Measured
-from symc.ir.function import Function, Guard, measured_names
+from symc.ir.function import measured_names
 from symc.ir.phases import Record, recording
-from symc.ir.record import replace
 from symc.notebook import CompileProgress
 from symc.tensors.callsite import caller
 from symc.tensors.deferred import contains_deferred
@@ -162,40 +158,3 @@ def progress_of(record: Record, name: str) -> Iterator[None]:
     finally:
         record.watch = None
         bar.close()
-
-
-def compile_built(built: Built, options: Mapping[str, Any], saved: Saved | None = None) -> CompiledFunction:
-    """The rest of the road. ``saved``: what the optimizer made of the function before, which is read if no program of
-    the two is on disk."""
-    if callable(options.get("specialize")):
-        options = {**options, "specialize": options["specialize"](built.function)}
-    if options.get("specialize"):
-        from symc.driver.specialized import specialized
-
-        return specialized(built, options, compile_built, saved)
-    settings = settings_of(built, options)
-    if settings.target.devices:
-        from symc.driver.splitting import check_split
-
-        check_split(built.function, settings.target, built.donated)
-    compilation = Compilation(built.function, settings)
-    seen = warm.look(compilation)
-    if saved is not None and not warm.is_of(seen, saved.fingerprint):
-        final = saved.read()
-        if final is not None:
-            built = replace(built, function=with_guards(built.function, final.guards))
-        compilation = Compilation(built.function, settings, final)
-        seen = warm.look(compilation)
-    return CompiledFunction(built, compilation, warm.program_of(compilation, seen), options)
-
-
-def with_guards(f: Function, guards: Sequence[Guard]) -> Function:
-    """The function, which checks these too."""
-    return replace(f, guards=(*f.guards, *[g for g in guards if g not in f.guards]))
-
-
-def settings_of(built: Built, options: Mapping[str, Any]) -> Settings:
-    """The settings that the options of ``compile`` are for a function."""
-    target, mode = target_of(dict(options)), options["mode"]
-    return Settings(backend_of(target, mode), mode, options["pipeline"], built.donated, options["threads"],
-                    budget_of(options["max_bytes"], built.function), target)

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symc.driver.backend import Runner
-from symc.driver.build import Built
+from symc.driver.built import Built
 from symc.driver.compilation import Compilation
 from symc.driver.signature import signature_of
 from symc.errors import InputError, did_you_mean
-from symc.ir.text import print_function
 from symc.notebook import Listing, Records, Shown
 from symc.tensors.callsite import caller
 from symc.tensors.pytree import flatten
@@ -108,10 +107,14 @@ class CompiledFunction(Shown):
     @property
     def stages(self) -> dict[str, str]:
         """The text after every pass that changed something, in order; "input" is what was compiled."""
+        from symc.ir.text import print_function
+
         return {name: print_function(f) for name, f in self._compilation.stages.items()}
 
     def dump(self, stage: str | None = None) -> str:
         """IR text: final, or after the pass ``stage``. Raises PipelineError for one that is not in ``stages``."""
+        from symc.ir.text import print_function
+
         found = print_function(_inspection().stage(self, stage))
         return Listing.of(found, f"{self.name} after {stage or 'all passes'}")
 

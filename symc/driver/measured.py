@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.build import Built, build, output_of
+from symc.driver.build import build, output_of
+from symc.driver.built import Built
 from symc.driver.function import CompiledFunction
 from symc.driver.several import SeveralFunctions
 from symc.driver.signature import Slot, own_out, signature_of

@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import keyword
 from collections.abc import Mapping, Sequence
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -243,7 +242,8 @@ class Signature:
 
     def all_sizes(self, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
         """As ``sizes``, also for shapes that a variant serves."""
-        own = copy(self)
+        own = object.__new__(type(self))
+        own.__dict__.update(self.__dict__)
         own.guards = tuple(g for g in self.guards if g.least != "variant")
         return own._check(tuple(shapes))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.build import Built
+from symc.driver.built import Built
 from symc.driver.call_path import CallPath
 from symc.driver.compilation import Saved
 from symc.driver.function import CompiledFunction

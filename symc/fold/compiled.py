@@ -22,7 +22,7 @@ from symc.fold.script import Place, Script, leading
 from symc.fold.split import Job, Split, inference, is_state, lookups_of, recursive_types, split, varying_types
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
-from symc.runtime.cpu.executor import aligned
+from symc.runtime.cpu.executable import aligned
 
 #: The scripts of a block: what runs for a batch, forward and back, and for all instances, after that and before it.
 INFER, TRAIN, BACK, LAST, PRE_INFER, PRE_TRAIN = range(6)

@@ -10,7 +10,7 @@ import numpy as np
 from symc.errors import InternalError, MemoryBudgetError
 from symc.fold.native import address
 from symc.fold.schedule import Schedule
-from symc.runtime.cpu.executor import aligned
+from symc.runtime.cpu.executable import aligned
 from symc.tensors.callsite import caller
 
 #: Words of the table.

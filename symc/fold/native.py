@@ -10,7 +10,6 @@ minibatch to minibatch are bases and records.
 from __future__ import annotations
 
 import ctypes
-import enum
 import functools
 import hashlib
 import inspect
@@ -20,12 +19,13 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.cpu.render import Source
+from symc.ir.record import Numbers
 from symc.runtime.cache.machine_code import compile_text, load_module
-from symc.runtime.cpu.native.executor_ir import executor
+from symc.runtime.cpu.native.interpreter import executor
 from symc.runtime.cpu.native.loops import loop
 
 
-class Ctx(enum.IntEnum):
+class Ctx(metaclass=Numbers):
     """The words that the runner is given. ``BATCH`` and ``AT`` say where it stopped, and where it goes on."""
 
     BATCH = 0  #   the batch that runs now
@@ -39,7 +39,7 @@ class Ctx(enum.IntEnum):
     PREPARE = 8
 
 
-class Rec(enum.IntEnum):
+class Rec(metaclass=Numbers):
     """The words of a batch."""
 
     BLOCK = 0

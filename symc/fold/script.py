@@ -20,7 +20,8 @@ from symc.fold.memory import Memory
 from symc.fold.native import ARGUMENT, FRAME, OPERAND, STOP, Kernel, Rec, address
 from symc.fold.split import Job
 from symc.ir.value import Value
-from symc.runtime.cpu.executor import Code, Executable
+from symc.runtime.cpu.executable import Executable
+from symc.runtime.cpu.executor import Code
 from symc.runtime.cpu.frames import Frames
 from symc.tensors.tensor import Tensor
 

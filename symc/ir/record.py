@@ -9,7 +9,7 @@ here the methods are closures over the names of the fields, and ``__init__`` is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
 
@@ -141,6 +141,21 @@ def _no_delattr(self: Any, name: str) -> None:
     from dataclasses import FrozenInstanceError
 
     raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+class Numbers(type):
+    """Class of classes of named numbers: plain ints, iterated and counted as those of an ``IntEnum`` are, whose
+    definition takes 10 us a name and more."""
+
+    def names(cls) -> dict[str, int]:
+        """The numbers by name, in order."""
+        return {name: k for name, k in vars(cls).items() if not name.startswith("_")}
+
+    def __iter__(cls) -> Iterator[int]:
+        return iter(cls.names().values())
+
+    def __len__(cls) -> int:
+        return len(cls.names())
 
 
 class _Fields:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 
-from symc.runtime.cpu.native.pool_ir import MOST_THREADS
+from symc.runtime.cpu.native.pool_words import MOST_THREADS
 from symc.settings import config, variable
 
 VARIABLE = variable("threads")

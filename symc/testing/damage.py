@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from symc.driver.function import CompiledFunction
-from symc.driver.save import unpack
+from symc.driver.read_saved import unpack
 from symc.errors import InputError, InternalError, SymcError
 
 Members = dict[str, bytes]

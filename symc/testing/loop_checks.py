@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.plan.check_plan import check_plan
-from symc.driver.save import pack, unpack
+from symc.driver.read_saved import unpack
+from symc.driver.save import pack
 from symc.ir.function import Function
 from symc.ir.parse import parse
 from symc.ir.reference import evaluate_function

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.build import Built, build
+from symc.driver.build import build
+from symc.driver.built import Built
 from symc.driver.measured import chain_of
 from symc.errors import InputError, SymcError, named_packages
 from symc.ir.function import Function

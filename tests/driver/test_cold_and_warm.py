@@ -22,7 +22,8 @@ import pytest
 
 import symc as sc
 from symc.driver import warm
-from symc.driver.build import Built, build
+from symc.driver.build import build
+from symc.driver.built import Built
 from symc.driver.function import CompiledFunction
 from symc.ir import extensions
 from symc.ir.dim import evaluate, names

@@ -19,7 +19,8 @@ import pytest
 import symc as sc
 from symc.__main__ import main
 from symc.driver import saved_file
-from symc.driver.save import pack, unpack
+from symc.driver.read_saved import unpack
+from symc.driver.save import pack
 from symc.runtime.cache import object_cache
 from symc.tensors.state import checked_cell
 from symc.testing.damage import mutated_file, scramble, unzipped, used, zipped

@@ -21,7 +21,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import FunctionTransformer
 
 import symc as sc
-from symc.driver import save, stages
+from symc.driver import read_saved, stages
 from symc.opt.engine import pipelines
 from symc.runtime import threads
 from symc.runtime.cache import object_cache
@@ -130,7 +130,7 @@ def test_what_was_compiled_here_loads_without_optimizer_and_text(
     f = saved(place / "f", **options)
     sent = pickle.dumps(f)
     monkeypatch.setattr(stages, "optimize", None)
-    monkeypatch.setattr(save, "_final", lambda *args: pytest.fail("the text was read"))
+    monkeypatch.setattr(read_saved, "_final", lambda *args: pytest.fail("the text was read"))
     for g in (sc.load(place / "f"), pickle.loads(sent)):
         assert is_warm(g) and g(X).tobytes() == f(X).tobytes()
     monkeypatch.undo()

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from symc.errors import ShapeError
 from symc.ir.dim import Size, evaluate, floordiv, maximum, minimum, mod, size_name
 from symc.runtime.cpu.arithmetic import both, largest, less
-from symc.runtime.cpu.executor import ARENA, Address, Code, Label, Op, Word
-from symc.runtime.cpu.native.instructions import FAILED, NOT_ARRAY, PULSE_STEP, REFUSED
+from symc.runtime.cpu.executor import ARENA, Address, Code, Label
+from symc.runtime.cpu.native.instructions import FAILED, NOT_ARRAY, PULSE_STEP, REFUSED, Op, Word
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_int64))
 CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int64)

@@ -18,7 +18,7 @@ from symc.codegen.plan.planner import make_plan
 from symc.errors import SymcError
 from symc.ir.reference import evaluate_function
 from symc.opt import DEFAULT, optimize
-from symc.runtime.cpu import executor, frame
+from symc.runtime.cpu import executable, frame
 from symc.runtime.cpu.program import load
 from symc.tensors.pytree import flatten
 from tests.codegen.plan.loop_cases import loop_functions
@@ -54,7 +54,7 @@ class Guards:
 @pytest.fixture
 def guards(monkeypatch: pytest.MonkeyPatch) -> Iterator[Guards]:
     found = Guards()
-    monkeypatch.setattr(executor, "aligned", found.aligned)
+    monkeypatch.setattr(executable, "aligned", found.aligned)
     monkeypatch.setattr(frame, "np", found)
     yield found
 
@@ -129,7 +129,7 @@ def test_every_size_by_one_program(name: str, guards: Guards) -> None:
 def test_random_loops(f: Any) -> None:
     found = Guards()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(executor, "aligned", found.aligned)
+        patch.setattr(executable, "aligned", found.aligned)
         patch.setattr(frame, "np", found)
         program = load(make_plan(optimize(f, DEFAULT).function))
         arrays = some_arrays(f, SIZES)

@@ -17,7 +17,7 @@ import pytest
 
 import symc as sc
 from symc.runtime.cache import machine_code, object_cache
-from symc.runtime.compilers import image
+from symc.runtime.compilers import image, linker
 from symc.runtime.compilers.image import Image
 from symc.runtime.compilers.llvm import llvm, load, lock, target_machine
 from symc.runtime.compilers.llvm_compile import _parsed, module_code
@@ -43,7 +43,7 @@ def by_image(text: str, level: int = 2, **imports: int) -> dict[str, int]:
 
 
 Loads = Callable[..., dict[str, int]]
-HAS_IMAGES = image.linked(object_file("define void @entry() { ret void }"), ["entry"]) is not None
+HAS_IMAGES = linker.linked(object_file("define void @entry() { ret void }"), ["entry"]) is not None
 
 
 @pytest.fixture(params=[by_llvm, *[by_image] * HAS_IMAGES])
@@ -71,7 +71,7 @@ define double @other(double %x) { %a = call double @cos(double %x)
 
 def native_modules() -> dict[str, Callable[[], str]]:
     """What writes the text of each module of native functions."""
-    found = {"executor": executor_ir._module, "entry": entry_ir._text, "pool": pool._text}
+    found = {"executor": executor_ir.text, "entry": entry_ir.text, "pool": pool._text}
     pending: list[type] = [native_ir.Functions]
     while pending:
         subs = (sub := pending.pop()).__subclasses__()
@@ -185,7 +185,7 @@ def test_what_is_no_object_file_is_an_error() -> None:
 def test_what_only_llvm_links_is_left_to_it(text: str) -> None:
     assert isinstance(module_code(text, 2).code, bytes)
     for other in (b"", b"\x7fELF", b"\xfe\xed\xfa\xcf" * 8):  # no object file, or one of another system
-        assert image.linked(other, ["entry"]) is None
+        assert linker.linked(other, ["entry"]) is None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel of Linux")

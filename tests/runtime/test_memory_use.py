@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.runtime.cpu.executor import aligned
+from symc.runtime.cpu.executable import aligned
 
 #: What a program's code, and Python's own objects for a call, may take.
 CODE, OBJECTS = 120_000, 12_000

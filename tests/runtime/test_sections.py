@@ -20,7 +20,7 @@ from symc.runtime.cpu import lower_sections
 from symc.runtime.cpu.executor import ARENA
 from symc.runtime.cpu.lower import PlanLowering
 from symc.runtime.cpu.native.pool import counted
-from symc.runtime.cpu.native.pool_ir import Pool
+from symc.runtime.cpu.native.pool_words import Pool
 from symc.testing.interrupts import Alarm, alarm
 
 

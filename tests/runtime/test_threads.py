@@ -13,7 +13,7 @@ import pytest
 import symc as sc
 from symc.runtime.cpu.blas_library import library
 from symc.runtime.cpu.native.pool import counted
-from symc.runtime.cpu.native.pool_ir import MOST_THREADS, Pool
+from symc.runtime.cpu.native.pool_words import MOST_THREADS, Pool
 from symc.runtime.threads import VARIABLE, processors, threads_of
 
 COUNTS = (1, 2, 3, 8)

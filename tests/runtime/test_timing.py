@@ -10,8 +10,9 @@ import numpy as np
 
 import symc as sc
 from symc.opt import DEFAULT
-from symc.runtime.cpu.executor import Code, Lap, Op, Word
+from symc.runtime.cpu.executor import Code
 from symc.runtime.cpu.frame import TimedFrame
+from symc.runtime.cpu.native.instructions import Lap, Op, Word
 from symc.runtime.cpu.timing import MOST_LOGGED, clock
 from symc.tools.inspection import bound
 

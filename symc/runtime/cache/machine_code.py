@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from symc.codegen.kernel.user_functions import c_addresses
 from symc.ir.phases import phase
 from symc.runtime.cache import object_cache, version
 from symc.runtime.cache.object_cache import Entry
-from symc.runtime.compilers import image, llvm
+from symc.runtime.compilers import image
 from symc.runtime.compilers.image import Image
-from symc.runtime.cpu import scipy_functions
 
 if TYPE_CHECKING:
     from symc.codegen.cpu.render import Source
@@ -37,6 +35,8 @@ class Symbol(int):
 @phase("look on disk")
 def compile_text(source: Source) -> Symbol:
     """The address of a kernel: ``void entry(int64 *args)``. Raises Unsupported for what LLVM's text cannot say yet."""
+    from symc.codegen.kernel.user_functions import c_addresses
+
     dtypes = ",".join(d.str for d in source.arrays)
     name = object_cache.key([version.of_compilers(), source.text, dtypes, str(len(source.operands)), str(source.fails)])
     entry = object_cache.read(name)
@@ -67,10 +67,15 @@ def _kernel(name: str, entry: Entry, calls: Mapping[str, int] | None = None) -> 
 @phase("load")
 def _loaded(entry: Entry, calls: Mapping[str, int] | None = None) -> dict[str, int]:
     """The addresses of its functions. ``calls``: of functions that it calls, beside SciPy's and the C library's."""
-    special = {scipy_functions.symbol(export): scipy_functions.special(export) for export in entry.scipy}
-    imports = {**special, **(calls or {})}
+    imports = dict(calls or {})
+    if entry.scipy:
+        from symc.runtime.cpu import scipy_functions
+
+        imports |= {scipy_functions.symbol(export): scipy_functions.special(export) for export in entry.scipy}
     if isinstance(entry.code, Image):
         return image.load(entry.code, imports)
+    from symc.runtime.compilers import llvm
+
     return llvm.load(entry.code, entry.exports, imports)
 
 

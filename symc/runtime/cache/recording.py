@@ -17,8 +17,9 @@ from symc.ir.record import dataclass
 from symc.ir.types import as_dtype
 from symc.runtime.cache.machine_code import Symbol
 from symc.runtime.cpu.calls import Calls, CallStep, LateStep, only_where_native_code_fails
-from symc.runtime.cpu.executor import NEVER, Template
+from symc.runtime.cpu.executable import Template
 from symc.runtime.cpu.lowered import Fresh, Lowered
+from symc.runtime.cpu.native.instructions import NEVER
 from symc.runtime.cpu.symbols import find
 
 #: The most bytes of constants and memory that a recording holds.

@@ -19,6 +19,8 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 LIBRARIES = {"llvmlite": "_version.py", "scipy": "version.py"}
 
 
+#: Folders whose files decide what becomes of a closed function. (All else of symc makes functions, or looks at them.)
+FOLDERS = ("ir", "grad", "opt", "codegen", "runtime", "driver")
 #: Folders whose files decide about machine code beside its text.
 COMPILERS = ("runtime", "codegen/language", "ir/ops")
 
@@ -32,7 +34,7 @@ def of_compilers() -> str:
 
 @functools.cache
 def of_everything() -> str:
-    """Version of what turns a program into machine code: all of symc too."""
+    """Version of what turns a program into machine code."""
     return "\n".join([*_files(), np.__version__, *_others()])
 
 
@@ -45,7 +47,7 @@ def _others() -> list[str]:
 def _files() -> list[str]:
     """The sources, each with its size and time."""
     found: list[str] = []
-    pending = [PACKAGE]
+    pending = [os.path.join(PACKAGE, f) for f in FOLDERS]
     while pending:
         with os.scandir(pending.pop()) as entries:
             for e in entries:

@@ -18,7 +18,7 @@ from symc.ir.dtypes import RECORDS
 from symc.ir.phases import phase
 from symc.runtime.cache.object_cache import Entry
 from symc.runtime.compilers import llvm_streams
-from symc.runtime.compilers.image import linked
+from symc.runtime.compilers.linker import linked
 from symc.runtime.compilers.llvm import SCHEDULING, VERSIONING, WIDENING, llvm, lock, target_machine, without
 from symc.runtime.compilers.llvm_function import IN_ORDER, Module
 from symc.runtime.compilers.llvm_rarely import MARK, link_bodies

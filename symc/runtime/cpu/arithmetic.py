@@ -112,7 +112,7 @@ class Arithmetic:
         assert isinstance(x, Largest)
         return self._fold(Op.MAX, [self(s) for s in x.of])
 
-    def apply(self, op: Op, a: int, b: int) -> int:
+    def apply(self, op: int, a: int, b: int) -> int:
         """The slot of an operation on two slots."""
         key = (op, a, b)
         if key not in self._known:
@@ -120,7 +120,7 @@ class Arithmetic:
             self._emit(op, to, a, b)
         return self._known[key]
 
-    def _fold(self, op: Op, slots: Sequence[int]) -> int:
+    def _fold(self, op: int, slots: Sequence[int]) -> int:
         found = slots[0]
         for s in slots[1:]:
             found = self.apply(op, found, s)

@@ -10,7 +10,7 @@ import functools
 
 from symc.runtime.cpu.blas_library import Library, library
 from symc.runtime.cpu.native.pool import available, words
-from symc.runtime.cpu.native.pool_ir import Pool
+from symc.runtime.cpu.native.pool_words import Pool
 
 
 def to_be_limited() -> bool:

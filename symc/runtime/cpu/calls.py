@@ -22,8 +22,7 @@ from symc.ir.reference import apply
 from symc.ir.requires import Requirement
 from symc.ir.types import TupleType
 from symc.ir.value import Value
-from symc.runtime.cpu.executor import FAILED, Word
-from symc.runtime.cpu.native.instructions import PULSE_STEP
+from symc.runtime.cpu.native.instructions import FAILED, PULSE_STEP, Word
 
 _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 #: How many seconds of a loop pass from one look at signals to the next, about.

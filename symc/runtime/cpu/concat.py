@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from symc.ir.dim import product
 from symc.ir.ops.shape import concat
 from symc.ir.value import Value
-from symc.runtime.cpu.executor import Op
 from symc.runtime.cpu.lowering import Lowering
+from symc.runtime.cpu.native.instructions import Op
 
 
 def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[int]) -> bool:

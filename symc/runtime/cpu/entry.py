@@ -18,11 +18,24 @@ import numpy as np
 from symc.errors import of_handler
 from symc.ir.locks import closed, new_lock
 from symc.ir.record import dataclass
-from symc.runtime.cpu.executor import NDARRAY, Code, Op, Word
+from symc.runtime.cache import object_cache, version
+from symc.runtime.cache.machine_code import load_module
+from symc.runtime.cpu.executable import NDARRAY
 from symc.runtime.cpu.lowered import Lowered
-from symc.runtime.cpu.native.arguments_ir import ARRAY, ITEM, NUMBER, Kind, Row
-from symc.runtime.cpu.native.entry_ir import MOST_ARGUMENTS, MOST_FRAMES, MOST_RESULTS, Block, build
-from symc.runtime.cpu.native.executor_ir import executor
+from symc.runtime.cpu.native.block import (
+    ARRAY,
+    ITEM,
+    MOST_ARGUMENTS,
+    MOST_FRAMES,
+    MOST_RESULTS,
+    NUMBER,
+    PYTHON,
+    Block,
+    Kind,
+    Row,
+)
+from symc.runtime.cpu.native.instructions import Op, Word
+from symc.runtime.cpu.native.interpreter import executor
 
 __all__ = ["Entry", "States", "serves", "supported"]
 
@@ -102,15 +115,28 @@ def _is_laid_out(a: np.ndarray) -> bool:
 
 
 def _load() -> _Native | None:
-    """Compile, and let it serve some calls whose results are known."""
+    """Compile, and see that it serves calls."""
     try:
-        address = build()
+        address = _built()
         native = _Native(_Method(b"__call__", address, _FASTCALL_WITH_KEYWORDS, None), *_of_numpy(184, 274, 109))
-        return native if _copies(native) else None
+        return native if _serves(native) else None
     except Exception as e:  # whatever is not here or not as expected: there is another way
         if of_handler(e):
             raise
         return None
+
+
+def _built() -> int:
+    """The address of the function."""
+    python = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in PYTHON}
+    # level 0 would take 25 ms less to compile, which is done once a machine, and 20 ns more in each call
+    return load_module("entry", _text, 2, python)("symc_entry")
+
+
+def _text() -> str:
+    from symc.runtime.cpu.native.entry_ir import text
+
+    return text()
 
 
 def _of_numpy(*entries: int) -> list[int]:
@@ -127,8 +153,21 @@ def _of_numpy(*entries: int) -> list[int]:
     return [table[k] or 0 for k in entries]
 
 
+def _serves(native: _Native) -> bool:
+    """True if an entry serves calls as it should: tried once by this version, interpreter and NumPy, and noted on
+    disk."""
+    name = object_cache.key([version.of_compilers(), "entry", sys.version, np.__version__, np.__file__])
+    if object_cache.read_data(name) is None:
+        if not _copies(native):
+            return False
+        object_cache.write_data(name, b"")
+    return True
+
+
 def _copies(native: _Native) -> bool:
-    """An entry that copies an array, tried on some."""
+    """True if an entry that copies an array does so."""
+    from symc.runtime.cpu.executor import Code
+
     code = Code()
     first, dims = code.slots([0, 0]), code.slots([-1, -1])
     code.arguments += [int(Op.ARGUMENT), first, 2, dims, NDARRAY]
@@ -181,7 +220,7 @@ def _row(d: np.dtype, n: int, name: str | None) -> list[int]:
     row = {Row.DESCR: id(d), Row.ND: n, Row.FLAGS: WANTED if name is not None else WANTED | STATE,
            Row.SCALAR: id(d.type), Row.KIND: kind, Row.LOW: low, Row.HIGH: high,
            Row.NAME: 0 if name is None else id(name), Row.SIZE: d.itemsize}
-    return [row[k] for k in Row if k is not Row.WORDS]
+    return [row[k] for k in Row if k != Row.WORDS]
 
 
 class Entry:

@@ -10,28 +10,18 @@ of the words with the addresses of one arena and of its own memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from symc.ir.dim import FAR, Size
-from symc.ir.record import dataclass
 from symc.runtime.cache.machine_code import Symbol
-from symc.runtime.cpu import blas_threads
 from symc.runtime.cpu.arithmetic import All, Arithmetic, Formula, Less, largest
-from symc.runtime.cpu.commit import run_and_replace
-from symc.runtime.cpu.native.executor_ir import executor
-from symc.runtime.cpu.native.instructions import ARITIES, FAILED, GROW, NEVER, REFUSED, Lap, Op, Word
-from symc.runtime.cpu.native.pool import address as pool_address
-from symc.runtime.cpu.native.pool_ir import MOST_WORDS, Pool
+from symc.runtime.cpu.executable import ALIGN, Executable, Template
+from symc.runtime.cpu.native.instructions import ARITIES, GROW, NEVER, REFUSED, Op, Word
+from symc.runtime.cpu.native.pool_words import MOST_WORDS, Pool
 from symc.runtime.cpu.native.product_ir import ROUTINE
 
-__all__ = [
-    "ARENA", "FAILED", "NDARRAY", "NEVER", "Address", "Code", "Executable", "Label", "Lap", "Op", "Symbol", "Template",
-    "Word", "aligned",
-]
-
-ALIGN = 64
 #: From how many multiplications on BLAS may use threads of its own.
 ALONE = 4096
 
@@ -41,9 +31,6 @@ class Label:
 
     def __init__(self) -> None:
         self.at = -1
-
-
-NDARRAY = Symbol(id(np.ndarray), "ndarray")
 
 
 class _At(int):
@@ -92,7 +79,7 @@ class Code:
         self.data.extend(x if isinstance(x, int) else 0 for x in values)
         return first
 
-    def let(self, word: Word, x: Formula) -> None:
+    def let(self, word: int, x: Formula) -> None:
         """Let a word of the head be a formula."""
         if isinstance(x, int):
             self.data[word] = x
@@ -295,78 +282,3 @@ def _pooled(arrays: Sequence[np.ndarray]) -> tuple[list[int], np.ndarray]:
 
 def _pairs(pairs: list[tuple[int, int]]) -> np.ndarray:
     return np.array(pairs, np.int64).reshape(-1, 2)
-
-
-@dataclass(frozen=True, eq=False)
-class Template:
-    """Words (data, then instructions) and what the addresses among them are: ``symbols`` (in the words already);
-    ``arena`` and ``kept``, rows of (index of the word, bytes from the start) of the arena and of ``pool``, what the
-    memory of the code holds before it runs; ``constants``, arrays that are only read."""
-
-    words: np.ndarray
-    symbols: tuple[tuple[int, Symbol], ...]
-    arena: np.ndarray
-    kept: np.ndarray
-    pool: np.ndarray
-    constants: tuple[tuple[int, np.ndarray, int], ...]
-
-
-class Executable:
-    """Code in memory. ``words[slot]`` may be read and written between runs; one run at a time. ``state``: of the
-    floating-point unit during a run, if it is not the caller's (``native/float_state.py``)."""
-
-    __slots__ = ("_constants", "_memory", "_pool", "_prepare", "_rows", "_run", "_threads", "address", "arena",
-                 "words")
-
-    def __init__(self, template: Template, threads: int = 1, state: int = 0):
-        memory, pool = template.words.copy(), aligned(template.pool.nbytes)
-        pool[:] = template.pool
-        memory[template.kept[:, 0]] = template.kept[:, 1] + pool.ctypes.data
-        for slot, array, offset in template.constants:
-            memory[slot] = array.ctypes.data + offset
-        limited = memory[Word.MAY_LIMIT] and blas_threads.to_be_limited()
-        memory[Word.MAY_LIMIT], memory[Word.THREADS] = limited, 1
-        memory[Word.POOLED] = not limited and threads == 1
-        memory[Word.SELF] = memory[Word.PULSE] = memory.ctypes.data
-        memory[Word.STATE] = state
-        self._memory, self._pool, self._constants, self._rows = memory, pool, template.constants, template.arena
-        self._run, self._prepare, memory[Word.CALLBACK] = executor()
-        self._threads, self.address = threads, memory.ctypes.data
-        self.words: Any = memory.data  # a memoryview: single words are read and written faster than through the array
-        self.place(aligned(0))
-
-    def place(self, arena: np.ndarray) -> None:
-        """Let this be the arena."""
-        self.arena, address = arena, arena.ctypes.data
-        self._memory[self._rows[:, 0]] = self._rows[:, 1] + address
-        self.words[Word.ARENA], self.words[Word.HAVE], self.words[Word.CHANGED] = address, arena.nbytes, 1
-
-    def prepare(self) -> int:
-        """Look at the arguments, and compute what depends on their sizes. 0, or a number that says why not."""
-        status = self._prepare(self.address)
-        while status == GROW:  # for the pool, then for the arena
-            self.grow()
-            status = self._prepare(self.address)
-        return status
-
-    def grow(self) -> None:
-        """Make an arena that is as large as is needed, and the pool if that is."""
-        words, need = self.words, self.words[Word.NEED]
-        if words[Word.WANTS] > words[Word.POOLED]:
-            words[Word.POOL], words[Word.THREADS], words[Word.POOLED] = pool_address(), self._threads, 1
-        if need > FAR:
-            raise MemoryError(f"{need} bytes for what is computed on the way")
-        if need > words[Word.HAVE]:
-            self.place(aligned(0))  # the old one goes before the new one is made
-            self.place(aligned(need))
-
-    def run(self, cells: Sequence[Any] = (), arrays: Sequence[Any] = ()) -> int:
-        """0, or the number with which an instruction stopped it. With 0 come new arrays for cells (``commit``)."""
-        return run_and_replace(self._run, self.address, cells, arrays) if cells else self._run(self.address)
-
-
-def aligned(nbytes: int) -> np.ndarray:
-    """Memory that starts at a multiple of a cache line."""
-    raw = np.empty(nbytes + ALIGN, np.uint8)
-    start = -raw.ctypes.data % ALIGN
-    return raw[start : start + nbytes]

@@ -13,9 +13,10 @@ from symc.ir.types import DTYPE_NAMES, real_dtype
 from symc.ir.value import Value
 from symc.runtime.cpu import numpy_ffts
 from symc.runtime.cpu.arithmetic import at_least, both
-from symc.runtime.cpu.executor import Label, Op
+from symc.runtime.cpu.executor import Label
 from symc.runtime.cpu.lowering import Lowering
 from symc.runtime.cpu.native import fourier_ir
+from symc.runtime.cpu.native.instructions import Op
 
 #: Picoseconds that a point of a line takes, about, and how many lines are a multiple of those that vectors hold:
 #: threads begin where vectors of one thread do, so that bits are the same.

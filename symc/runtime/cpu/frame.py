@@ -15,11 +15,11 @@ import numpy as np
 
 from symc.errors import InternalError
 from symc.runtime.cpu.calls import Calls, left
-from symc.runtime.cpu.executor import Executable, Word
+from symc.runtime.cpu.executable import Executable
 from symc.runtime.cpu.large_results import LARGE, LargeResult
 from symc.runtime.cpu.lowered import Lowered
 from symc.runtime.cpu.native.float_state import WATCH
-from symc.runtime.cpu.native.instructions import NOT_ARRAY, REFUSED
+from symc.runtime.cpu.native.instructions import NOT_ARRAY, REFUSED, Word
 
 if TYPE_CHECKING:
     from symc.runtime.cpu.timing import Event, Laps, StepTime

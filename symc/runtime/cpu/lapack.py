@@ -21,9 +21,10 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.runtime.cpu.arithmetic import less
 from symc.runtime.cpu.blas_library import library
-from symc.runtime.cpu.executor import Label, Op
+from symc.runtime.cpu.executor import Label
 from symc.runtime.cpu.lowering import Lowering
 from symc.runtime.cpu.native import lapack_ir, small_ir, substitution_ir
+from symc.runtime.cpu.native.instructions import Op
 from symc.runtime.cpu.symbols import routine
 
 #: How many columns the routines take at once, at most.

@@ -16,11 +16,13 @@ from symc.ir.record import dataclass
 from symc.ir.types import TensorType
 from symc.runtime.cpu.accept import accept
 from symc.runtime.cpu.arithmetic import largest, less
-from symc.runtime.cpu.executor import ALIGN, ARENA, NDARRAY, Code, Op, Word
+from symc.runtime.cpu.executable import ALIGN, NDARRAY
+from symc.runtime.cpu.executor import ARENA, Code
 from symc.runtime.cpu.large_results import LARGE
 from symc.runtime.cpu.lower_control import control
 from symc.runtime.cpu.lowered import Fresh, Lowered
 from symc.runtime.cpu.lowering import Launches, Lowering, Required, Slots
+from symc.runtime.cpu.native.instructions import Op, Word
 from symc.runtime.cpu.timing import Laps
 from symc.runtime.cpu.work import is_work
 

@@ -17,8 +17,9 @@ import numpy as np
 from symc.ir.dim import Size, mod
 from symc.ir.plan import Layout, Plan, Step
 from symc.ir.types import Type
-from symc.runtime.cpu.executor import Label, Op
+from symc.runtime.cpu.executor import Label
 from symc.runtime.cpu.lowering import Lowering, Slots
+from symc.runtime.cpu.native.instructions import Op
 
 
 def control(lowering: Lowering, step: Step, slots: Slots) -> None:

@@ -12,8 +12,9 @@ from symc.ir.dim import Size, maximum, names
 from symc.ir.plan import Plan
 from symc.runtime.cpu.arithmetic import Test, both, less
 from symc.runtime.cpu.calls import ReferenceStep
-from symc.runtime.cpu.executor import Label, Op
+from symc.runtime.cpu.executor import Label
 from symc.runtime.cpu.lowering import Lowering, Slots
+from symc.runtime.cpu.native.instructions import Op
 
 
 def sections(lowering: Lowering, plan: Plan, group: Sequence[int], slots: Slots) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from symc.ir.record import dataclass
 from symc.runtime.cpu.calls import CallStep, Refusal, only_where_native_code_fails
-from symc.runtime.cpu.executor import Template
+from symc.runtime.cpu.executable import Template
 
 
 @dataclass(frozen=True)

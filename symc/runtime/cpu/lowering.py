@@ -19,8 +19,10 @@ from symc.ir.requires import Requirement
 from symc.ir.value import Region, Value
 from symc.runtime.cpu.arithmetic import Formula, Test, at_least, both, less
 from symc.runtime.cpu.calls import Calls, CallStep, Place, ReferenceStep, Refusal
-from symc.runtime.cpu.executor import ALIGN, ARENA, Address, Code, Label, Op, Word
+from symc.runtime.cpu.executable import ALIGN
+from symc.runtime.cpu.executor import ARENA, Address, Code, Label
 from symc.runtime.cpu.kernels import Kernel
+from symc.runtime.cpu.native.instructions import Op, Word
 from symc.runtime.cpu.timing import Laps
 
 Slots = dict[str, int]  # of the buffers of a plan

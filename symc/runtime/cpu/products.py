@@ -24,9 +24,10 @@ from symc.ir.plan import Step
 from symc.runtime.cpu import blas, symbols
 from symc.runtime.cpu.arithmetic import at_least, both, less
 from symc.runtime.cpu.blas_library import library
-from symc.runtime.cpu.executor import Label, Op, Word
+from symc.runtime.cpu.executor import Label
 from symc.runtime.cpu.lowering import Lowering
 from symc.runtime.cpu.native import blas_ir, few_columns_ir, few_rows_ir, small_products_ir
+from symc.runtime.cpu.native.instructions import Op, Word
 
 #: Where all sizes are at least this, half of a symmetric product, and a copy of it, take less time than all of it: on
 #: one core 34 instead of 51 us for f64 128 x 128, 0.22 instead of 0.36 ms for 256 x 256. With k = 32 they take more.

@@ -12,9 +12,9 @@ from symc.ir.ops.sort import top_places
 from symc.ir.types import DTYPE_NAMES
 from symc.ir.value import Value
 from symc.runtime.cpu import numpy_sorts
-from symc.runtime.cpu.executor import Op
 from symc.runtime.cpu.lowering import Lowering
 from symc.runtime.cpu.native import sort_ir
+from symc.runtime.cpu.native.instructions import Op
 
 
 def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[int],

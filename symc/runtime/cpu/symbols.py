@@ -12,7 +12,7 @@ from functools import cache
 
 from symc.runtime.cache.machine_code import Symbol
 from symc.runtime.cpu.blas_library import Library, OfNumpy, OfScipy, library
-from symc.runtime.cpu.executor import NDARRAY
+from symc.runtime.cpu.executable import NDARRAY
 
 
 def routine(name: str) -> Symbol:

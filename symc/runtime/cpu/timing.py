@@ -17,7 +17,8 @@ import numpy as np
 from symc.ir.function import Function
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass
-from symc.runtime.cpu.executor import NEVER, Code, Lap, Op, Word
+from symc.runtime.cpu.executor import Code
+from symc.runtime.cpu.native.instructions import NEVER, Lap, Op, Word
 
 #: How many laps a log has room for.
 MOST_LOGGED = 20_000

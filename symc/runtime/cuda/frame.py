@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import InternalError
-from symc.runtime.cpu.executor import Op, Word
+from symc.runtime.cpu.native.instructions import Op, Word
 from symc.runtime.cuda import actions
 from symc.runtime.cuda.actions import Action, Touched
 from symc.runtime.cuda.device import Communicator, Event, Graph, Memory, Span, Stream

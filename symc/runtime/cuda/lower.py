@@ -19,7 +19,8 @@ from symc.ir.phases import phase
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass
 from symc.ir.types import concrete_shape
-from symc.runtime.cpu.executor import ARENA, Code, Template
+from symc.runtime.cpu.executable import Template
+from symc.runtime.cpu.executor import ARENA, Code
 from symc.runtime.cpu.lower import interface_of
 from symc.runtime.cpu.timing import Laps
 from symc.runtime.cuda import checks, products, solver

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from symc.runtime.cpu.executor import Lap, Op, Word
+from symc.runtime.cpu.native.instructions import Lap, Op, Word
 from symc.runtime.cpu.timing import Clock, Laps
 from symc.runtime.cuda.device import Event as DeviceEvent
 from symc.runtime.cuda.frame import Frame

@@ -12,10 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
-from symc.driver.build import Built
-from symc.driver.compile import compile_built
+from symc.driver.built import Built
+from symc.driver.finish import compile_built
 from symc.driver.function import CompiledFunction
-from symc.driver.save import pack, unpack
+from symc.driver.read_saved import unpack
+from symc.driver.save import pack
 from symc.driver.signature import Slot
 from symc.errors import DeviceError, ExecutionError
 from symc.ir.function import Function

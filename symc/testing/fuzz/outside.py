@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from symc.driver.function import CompiledFunction
-from symc.driver.save import pack, unpack
+from symc.driver.read_saved import unpack
+from symc.driver.save import pack
 from symc.errors import InputError, ParseError
 from symc.ir.function import Function, Input, function
 from symc.ir.op import lookup

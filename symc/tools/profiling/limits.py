@@ -17,7 +17,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from symc.runtime.cache import object_cache
-from symc.runtime.cpu.executor import Code, Op
+from symc.runtime.cpu.executor import Code
+from symc.runtime.cpu.native.instructions import Op
 
 #: The bytes that a measured copy reads and writes, all in all; the last is in no cache.
 FOOTPRINTS = (2**15, 2**18, 2**21, 2**24, 2**27)

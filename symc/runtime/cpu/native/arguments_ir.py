@@ -7,15 +7,15 @@ read, and the number. What is copied or cast is an array of NumPy's, given back 
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from symc.runtime.cpu.native.block import ARRAY, HEADER, ITEM, NUMBER, Kind, Row
 from symc.runtime.cpu.native.loops import loop
 
 
 class Words:
-    """A function with the signature of a builtin. ``python``: what it calls by name, see ``entry_ir.PYTHON``."""
+    """A function with the signature of a builtin. ``python``: what it calls by name, see ``block.PYTHON``."""
 
     def __init__(self, module: Any, ir: Any, python: Mapping[str, str], name: str):
         self.ir, self.i64, self.i32, self.i8 = ir, ir.IntType(64), ir.IntType(32), ir.IntType(8)
@@ -79,39 +79,8 @@ class Words:
             b.and_(b.icmp_signed(">=", k, begin), b.and_(holds(k), self.equal(found, end))), k, found))
 
 
-#: Where the fields of array objects lie, in words of 8 bytes (``nd`` and ``flags`` are the first half of theirs).
-ARRAY = {"type": 1, "data": 2, "nd": 3, "dims": 4, "strides": 5, "base": 6, "descr": 7, "flags": 8}
-#: Where a tuple has its first item; where numbers have theirs.
-ITEM, NUMBER = 3, 2
-#: Words of a header; the last is the number.
-HEADER = 5
 #: What NumPy's functions are told: a C-contiguous and aligned array; no cast that loses something.
 LAYOUT, SAFELY = 0x1 | 0x100, 2
-
-
-class Row(enum.IntEnum):
-    """Row of a block for each argument, then for each state."""
-
-    DESCR = 0
-    ND = 1
-    FLAGS = 2  #   those that an array must have
-    SCALAR = 3  #  NumPy's type of scalars of the dtype
-    KIND = 4  #    which numbers of Python it takes, a `Kind`
-    LOW = 5  #     bounds of integers
-    HIGH = 6
-    NAME = 7  #    its name, 0 for a state
-    SIZE = 8  #    bytes of an element
-    WORDS = 9
-
-
-class Kind(enum.IntEnum):
-    """Numbers of Python that an argument takes."""
-
-    NONE = 0
-    DOUBLE = 1
-    SINGLE = 2
-    INTEGER = 3
-    BOOL = 4
 
 
 class Arguments(Words):

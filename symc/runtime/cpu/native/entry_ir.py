@@ -2,7 +2,7 @@
 
 It has the signature of a builtin (``METH_FASTCALL | METH_KEYWORDS``) and is the same for every function: what a
 function takes and gives is data. ``self`` is a tuple; its first item is an array of 64-bit words, the *block*, which
-is named here and written in ``symc.runtime.cpu.entry``.
+is named in ``block`` and written in ``symc.runtime.cpu.entry``.
 
 A call takes the locks of states, if there are any, and their arrays, as further arguments; looks at the arguments;
 looks for a frame that is not in use; puts array objects into the slots of its code, which computes what depends on
@@ -13,86 +13,15 @@ nothing.
 
 from __future__ import annotations
 
-import ctypes
-import enum
 from typing import Any
 
-from symc.runtime.cache.machine_code import load_module
-from symc.runtime.cpu.native.arguments_ir import ARRAY, HEADER, ITEM, Arguments
+from symc.runtime.cpu.native.arguments_ir import Arguments
+from symc.runtime.cpu.native.block import ARRAY, HEADER, ITEM, MADE, MOST_ARGUMENTS, MOST_RESULTS, PYTHON, Block
 from symc.runtime.cpu.native.instructions import GROW, Word
 
-#: How many frames a block has place for, how many arrays may be made, how many arguments and states there may be.
-MOST_FRAMES, MOST_RESULTS, MOST_ARGUMENTS = 8, 64, 128
-#: How many words there are for an array that is made: descr, nd, slot and dims (in a frame's words), bytes of an
-#: element.
-MADE = 5
 
-
-class Block(enum.IntEnum):
-    """Words of a block. After them: a `Row` for each argument, then each state; ``MADE`` words for each array that is
-    made; (acquire, release), methods of each lock, in the order to take them; each state, in the order of its array;
-    (state, k) for each that is updated: by what array k of those made, or in place if k < 0; (state, version) for each
-    that must have this version."""
-
-    SLOW = 0  #     what is called where this is not enough
-    RUN = 1  #      the address of the interpreter of plans
-    ARRAY = 2  #    the type of arrays
-    EMPTY = 3  #    NumPy's PyArray_Empty
-    ARGS = 4  #     how many arguments
-    MADE = 5  #     how many arrays are made: results, then those of states
-    RESULTS = 6  #  how many results
-    TUPLE = 7  #    1: results are returned as a tuple; 0: there is one
-    FILL = 8  #     what the tuple is given to, or 0
-    STATES = 9  #   how many states
-    UPDATED = 10  # how many of them are updated
-    CLOSED = 11  #  the address of a word: 1 while the process is forked, and no call takes locks
-    FALSE = 12  #   Python's False, True, 1, and the names of a state's attributes
-    TRUE = 13
-    ONE = 14
-    CELL_ARRAY = 15
-    CELL_VERSION = 16
-    CELL_WATCHED = 17
-    PREPARE = 18  # the address of what looks at arguments
-    FIRST = 19  #   the first slot of arguments
-    CAN_CAST = 20  # NumPy's PyArray_CanCastArrayTo and PyArray_FromArray
-    FROM_ARRAY = 21
-    FLOAT = 22  #   Python's types of numbers
-    INT = 23
-    OUT = 24  #     the name "out", 0 if an input has it or results cannot be written elsewhere
-    LOCKS = 25  #   how many locks there are
-    READS = 26  #   how many states must have a version
-    TUPLES = 27  #  the type of tuples
-    FRAMES = 28  #  for each frame the address of its words, and what makes its arena larger; 0 after the last
-    ROWS = FRAMES + 2 * MOST_FRAMES + 1
-
-
-#: What is called by name: result, then arguments ("p": a pointer or word, "i": an int, "l": one of 64 bits, "v":
-#: nothing).
-PYTHON = {
-    "Py_IncRef": "vp",
-    "Py_DecRef": "vp",
-    "PyErr_Clear": "v",
-    "PyEval_SaveThread": "p",
-    "PyEval_RestoreThread": "vp",
-    "PyTuple_New": "pp",
-    "PyTuple_SetItem": "ippp",
-    "PyObject_Vectorcall": "ppppp",
-    "PyObject_GetAttr": "ppp",
-    "PyObject_SetAttr": "ippp",
-    "PyNumber_Add": "ppp",
-    "PyLong_AsLongLongAndOverflow": "lpp",
-    "PyUnicode_Compare": "ipp",
-}
-
-
-def build() -> int:
-    """The address of the function."""
-    python = {name: ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in PYTHON}
-    # level 0 would take 25 ms less to compile, which is done once a machine, and 20 ns more in each call
-    return load_module("entry", _text, 2, python)("symc_entry")
-
-
-def _text() -> str:
+def text() -> str:
+    """The text of the module."""
     from llvmlite import ir
 
     module = ir.Module("symc_entry")

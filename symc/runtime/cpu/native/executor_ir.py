@@ -12,13 +12,10 @@ in ``symc.runtime.cpu.lower``.
 
 from __future__ import annotations
 
-import ctypes
 import platform
 from collections.abc import Callable
 from typing import Any
 
-from symc.ir.locks import new_lock
-from symc.runtime.cache.machine_code import load_module
 from symc.runtime.cpu.native import float_state, sections_ir
 from symc.runtime.cpu.native.instructions import (
     ALL,
@@ -34,25 +31,8 @@ from symc.runtime.cpu.native.instructions import (
     Word,
 )
 from symc.runtime.cpu.native.loops import loop
-from symc.runtime.cpu.native.pool_ir import Pool
+from symc.runtime.cpu.native.pool_words import Pool
 from symc.runtime.cpu.native.sections_ir import PLACE
-
-Run = Callable[[int], int]
-_lock = new_lock()
-_runs: tuple[Run, Run, int] | None = None
-
-
-def executor() -> tuple[Run, Run, int]:
-    """``run(address of memory)`` and ``prepare(address of memory)``, which release the GIL (callbacks take it), and the
-    address of ``pulse(address of memory)``, which kernels call."""
-    global _runs
-    if _runs is None:
-        with _lock:
-            if _runs is None:
-                found = load_module("executor", _module, 2)
-                kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
-                _runs = kind(found("symc_run")), kind(found("symc_prepare")), found("symc_pulse")
-    return _runs
 
 
 def counter() -> str:
@@ -61,7 +41,8 @@ def counter() -> str:
     return "llvm.readsteadycounter" if arm else "llvm.readcyclecounter"
 
 
-def _module() -> str:
+def text() -> str:
+    """The text of the module."""
     from llvmlite import ir
 
     module = ir.Module("symc_executor")
@@ -99,7 +80,8 @@ class Interpreter:
         switch = b.switch(self.operand(-1), bad)
         b.position_at_end(bad)
         b.ret(self.const(-1))
-        bodies: dict[int, Callable[[], None]] = {op: getattr(self, op.name.lower()) for op in Op if op is not Op.CALL}
+        bodies: dict[int, Callable[[], None]] = {
+            op: getattr(self, name.lower()) for name, op in Op.names().items() if op != Op.CALL}
         bodies |= {Op.CALL + n: lambda n=n: self.call(n) for n in ARITIES}  # type: ignore[misc]
         for number in sorted(ALL):
             block = f.append_basic_block(f"op{number}")
@@ -273,7 +255,7 @@ class Interpreter:
         pool = self.b.load(self.at(self.data, self.const(Word.POOL)), typ=self.i64)
         return self.b.inttoptr(pool, self.i64.as_pointer())
 
-    def of_pool(self, function: Pool, result: Any, arguments: list[Any]) -> Any:
+    def of_pool(self, function: int, result: Any, arguments: list[Any]) -> Any:
         """Call a function of the pool."""
         pool = self.pool_words()
         kind = self.ir.FunctionType(result, [pool.type, *[a.type for a in arguments]])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import enum
+from symc.ir.record import Numbers
 
 #: How many pointers the routines take that can be called: BLAS, LAPACK, and what is beside it.
 ARITIES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15)
 
 
-class Op(enum.IntEnum):
+class Op(metaclass=Numbers):
     """Instructions, with their operands. ``S[a]`` is the word of data at index a."""
 
     HALT = 0  #          ()                           stop, return 0
@@ -50,7 +50,7 @@ class Op(enum.IntEnum):
     CALL = 32  #         (entry, *s)                  entry(S[s[0]], ...), with as many slots as CALL + n says
 
 
-class Word(enum.IntEnum):
+class Word(metaclass=Numbers):
     """The first words of data."""
 
     CODE = 0  #      where the code starts
@@ -84,7 +84,7 @@ class Word(enum.IntEnum):
     MET = 28  #      not 0: a run has met denormal numbers
 
 
-class Lap(enum.IntEnum):
+class Lap(metaclass=Numbers):
     """The words of laps, from the slot a on: the time from the lap before, of whatever slot, to here."""
 
     RUNS = 0  #   how many

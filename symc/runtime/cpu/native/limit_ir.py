@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from symc.runtime.cpu.native.pool_ir import Pool, Writer
+from symc.runtime.cpu.native.pool_ir import Writer
+from symc.runtime.cpu.native.pool_words import Pool
 
 
 class Limit(Writer):

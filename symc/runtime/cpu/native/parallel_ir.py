@@ -8,7 +8,8 @@ from typing import Any
 
 from symc.runtime.cpu.native import float_state
 from symc.runtime.cpu.native.loops import loop
-from symc.runtime.cpu.native.pool_ir import LOOKS, MOST_WORDS, Pool, Writer
+from symc.runtime.cpu.native.pool_ir import LOOKS, Writer
+from symc.runtime.cpu.native.pool_words import MOST_WORDS, Pool
 
 
 class Parallel(Writer):

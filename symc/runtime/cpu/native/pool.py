@@ -1,4 +1,4 @@
-"""The native thread pool of this process: its words, and the functions that use them (``pool_ir``)."""
+"""The native thread pool of this process: its words, and the functions that use them, which ``pool_ir`` writes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 from typing import Any
 
 from symc.runtime.cache.machine_code import load_module
-from symc.runtime.cpu.native.pool_ir import FUNCTIONS, LIBC, LINE, Pool, Prepare
+from symc.runtime.cpu.native.pool_words import FUNCTIONS, LIBC, LINE, Pool
 
 
 @functools.cache
@@ -21,7 +21,7 @@ def address() -> int:
     return ctypes.addressof(words())
 
 
-def counted(word: Pool) -> int:
+def counted(word: int) -> int:
     """A word of the pool, such as how many launches it has had."""
     return words()[word]
 
@@ -49,10 +49,10 @@ def words() -> Any:
 def _text() -> str:
     from llvmlite import ir
 
-    from symc.runtime.cpu.native import limit_ir, parallel_ir, product_ir
+    from symc.runtime.cpu.native import limit_ir, parallel_ir, pool_ir, product_ir
 
     module = ir.Module("symc_pool")
-    for writer in (Prepare, parallel_ir.Parallel, limit_ir.Limit):
+    for writer in (pool_ir.Prepare, parallel_ir.Parallel, limit_ir.Limit):
         writer(module, ir).write()
     product_ir.write(module, ir)
     return str(module)

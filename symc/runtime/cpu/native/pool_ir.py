@@ -18,72 +18,12 @@ is: until that chunk is done, the launch is not.
 
 from __future__ import annotations
 
-import enum
 from typing import Any
 
-#: How many words a launch may have, and how many threads.
-MOST_WORDS, MOST_THREADS = 256, 256
-#: A line of the cache, or two that are fetched together, in words.
-LINE = 16
+from symc.runtime.cpu.native.pool_words import FUNCTIONS, LIBC, Pool
+
 #: How many times a thread looks again before it sleeps: about 2 us.
 LOOKS = 64
-
-
-class Pool(enum.IntEnum):
-    """Words of the pool. What several threads write often is on lines of the cache of its own."""
-
-    PID = 0  #        the process the threads are of; -1 while it is prepared
-    THREADS = 1  #    how many there are, callers not counted
-    LAUNCHES = 2  #   how many launches had the pool
-    ALONE = 3  #      how many found it taken
-    GENERATION = 4
-    BUSY = 16
-    TICKET = 32
-    DONE = 48  #      how many chunks are done
-    WAKE = 64  #      counts launches, for those who sleep
-    SLEEPERS = 65
-    WAITING = 66  #   1 while the caller sleeps
-    ENTRY = 80  #     the launch
-    ARGS = 81
-    COUNT = 82
-    UNITS = 83
-    GRAINS = 84  #    how long a chunk is
-    ENDS = 85
-    STATE = 86  #     the floating-point state of the caller
-    LOCK = 96  #      128 bytes each
-    FOR_WORK = 112
-    FOR_END = 128
-    BLAS_LOCK = 144
-    USERS = 160  #    how many runs have BLAS limited to one thread
-    BEFORE = 161  #   how many threads it had; 0 if it is not limited
-    GET = 162  #      where its function is that tells that, and the one that sets it
-    SET = 163
-    PARALLEL = 164  # functions of this module, and of `product_ir`
-    LIMIT = 165
-    UNLIMIT = 166
-    OF_ROWS = 167
-    OF_MATRICES = 168
-    ROWS = 169
-
-
-#: The functions that others call.
-FUNCTIONS = {Pool.PARALLEL: "symc_parallel", Pool.LIMIT: "symc_limit", Pool.UNLIMIT: "symc_unlimit",
-             Pool.OF_ROWS: "symc_rows_of_product", Pool.OF_MATRICES: "symc_products_of_batch"}
-#: What is called by name: result, then arguments ("p": a pointer, "i": an int).
-LIBC = {
-    "getpid": "i",
-    "pthread_create": "ipppp",
-    "pthread_detach": "ip",
-    "pthread_mutex_init": "ipp",
-    "pthread_mutex_lock": "ip",
-    "pthread_mutex_unlock": "ip",
-    "pthread_cond_init": "ipp",
-    "pthread_cond_wait": "ipp",
-    "pthread_cond_signal": "ip",
-    "sigfillset": "ip",
-    "pthread_sigmask": "iipp",
-}
-
 
 
 class Writer:
@@ -131,10 +71,10 @@ class Writer:
     def call(self, name: str, *arguments: Any) -> Any:
         return self.b.call(self.libc[name], arguments)
 
-    def lock(self, word: Pool = Pool.LOCK) -> None:
+    def lock(self, word: int = Pool.LOCK) -> None:
         self.call("pthread_mutex_lock", self.at(word))
 
-    def unlock(self, word: Pool = Pool.LOCK) -> None:
+    def unlock(self, word: int = Pool.LOCK) -> None:
         self.call("pthread_mutex_unlock", self.at(word))
 
     def equal(self, a: Any, b: Any) -> Any:

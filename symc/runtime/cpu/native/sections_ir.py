@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from symc.runtime.cpu.native.instructions import PULSE_STEP, Op, Word
-from symc.runtime.cpu.native.pool_ir import Pool
+from symc.runtime.cpu.native.pool_words import Pool
 
 #: Words of a section that runs: what LEFT is to it, and the place at which it stopped.
 LEFT, PLACE, COUNT = 0, 1, 2
