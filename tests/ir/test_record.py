@@ -31,8 +31,10 @@ def pair(decorate: Any, field: Any, **options: Any) -> Any:
     return Base, Record
 
 
+@pytest.mark.parametrize("few", [0, 1, record.FEW])
 @pytest.mark.parametrize("options", OPTIONS)
-def test_as_dataclasses(options: dict[str, Any]) -> None:
+def test_as_dataclasses(options: dict[str, Any], few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record, "FEW", few)
     answers = []
     for module, field in ((dataclasses, dataclasses.field), (record, record.field)):
         base, made = pair(module.dataclass, field, **options)
@@ -47,8 +49,9 @@ def test_as_dataclasses(options: dict[str, Any]) -> None:
         ])
         with pytest.raises(TypeError):
             made()
-        with pytest.raises(TypeError):
-            made(1, fourth=2)
+        for given, named in (((1,), {"fourth": 2}), ((1,), {"first": 2}), ((1, 2, [], 4), {})):
+            with pytest.raises(TypeError):
+                made(*given, **named)
         if options.get("frozen"):
             with pytest.raises(dataclasses.FrozenInstanceError):
                 a.first = 3
@@ -74,11 +77,12 @@ def test_own_methods_stay_and_objects_travel() -> None:
     assert there == Plain(1) and hash(there) == 5 and repr(there) == "plain"
 
 
-def test_nothing_is_compiled_for_a_class_that_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_compiled_for_a_class_of_few_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str] = []
     real = record._init
     monkeypatch.setattr(record, "_init", lambda cls, *rest: compiled.append(cls.__name__) or real(cls, *rest))
     _base, made = pair(record.dataclass, record.field)
+    few = [made(1) for _ in range(record.FEW)]
     assert compiled == []
-    made(1), made(2)
-    assert compiled == ["Record"]
+    more = [made(1) for _ in range(record.FEW)]
+    assert compiled == ["Record"] and few == more

@@ -316,7 +316,16 @@ def test_other_layouts_of_objects_are_seen(monkeypatch):
         assert not entry._as_expected()
         monkeypatch.undo()
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
-    assert not entry._as_expected()
+    assert not entry._possible()
+
+
+@pytest.mark.skipif(not NATIVE, reason="no native entry here")
+def test_the_entry_is_tried_once_a_machine(monkeypatch, tmp_path):
+    """What was found is noted on disk only if all was as it should be."""
+    native, tried = entry.supported(), []
+    monkeypatch.setattr(entry, "_copies", lambda native: tried.append(native) or len(tried) > 1)
+    with sc.config(cache_dir=str(tmp_path / "own")):
+        assert [entry._serves(native) for _ in range(4)] == [False, True, True, True] and len(tried) == 2
 
 
 def test_what_does_not_lend_itself_stays_in_python():

@@ -7,10 +7,10 @@ would take longer than running most functions.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 import platform
 import sys
+from importlib.machinery import PathFinder
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def _files() -> list[str]:
 
 def _library(name: str) -> str:
     """A library, by where it is and when it was put there; it is not imported."""
-    spec = importlib.util.find_spec(name)
+    spec = PathFinder.find_spec(name)
     if spec is None or spec.origin is None:
         return f"no {name}"
     path = os.path.join(os.path.dirname(spec.origin), LIBRARIES[name])

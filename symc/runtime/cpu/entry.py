@@ -81,17 +81,20 @@ def supported() -> _Native | None:
     if _native is False:
         with _lock:
             if _native is False:
-                _native = _load() if _as_expected() else None
+                _native = _load() if _possible() else None
     assert not isinstance(_native, bool)
     return _native
 
 
-def _as_expected() -> bool:
-    """CPython with its lock, 64 bits, objects of two words; arrays and tuples laid out as the entry reads them."""
+def _possible() -> bool:
+    """CPython with its lock, 64 bits, objects of two words."""
     if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return False
-    if struct.calcsize("P") != 8 or object.__basicsize__ != 16 or sys.byteorder != "little":
-        return False
+    return struct.calcsize("P") == 8 and object.__basicsize__ == 16 and sys.byteorder == "little"
+
+
+def _as_expected() -> bool:
+    """Arrays, tuples and numbers are laid out as the entry reads them."""
     item = object()
     pair = (item, item)
     if ctypes.c_int64.from_address(id(pair) + 8 * ITEM).value != id(item):
@@ -154,11 +157,11 @@ def _of_numpy(*entries: int) -> list[int]:
 
 
 def _serves(native: _Native) -> bool:
-    """True if an entry serves calls as it should: tried once by this version, interpreter and NumPy, and noted on
-    disk."""
+    """True if objects are as an entry reads them, and it serves calls as it should: tried once by this version,
+    interpreter and NumPy, and noted on disk."""
     name = object_cache.key([version.of_compilers(), "entry", sys.version, np.__version__, np.__file__])
     if object_cache.read_data(name) is None:
-        if not _copies(native):
+        if not (_as_expected() and _copies(native)):
             return False
         object_cache.write_data(name, b"")
     return True
