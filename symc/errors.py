@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -83,6 +82,8 @@ class SymcError(Exception):
         trace = users_frames(self.__traceback__) if hides(self) else self.__traceback__
         shell = IPython.get_ipython()
         if shell is None:  # it asks in a shell that is not the one of the process
+            import traceback
+
             return "".join(traceback.format_exception(type(self), self, trace)).splitlines()
         return shell.InteractiveTB.structured_traceback(type(self), self, trace, tb_offset=1)
 

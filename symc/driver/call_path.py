@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from symc.driver.backend import Runner
 from symc.driver.built import Built
 from symc.driver.compilation import Compilation
 from symc.driver.labelled import filler, labelled_in
-from symc.driver.prologue import Prologue
 from symc.driver.signature import Signature, own_out
 from symc.errors import (
     DTypeError,
@@ -44,6 +43,9 @@ from symc.tensors.pytree import match
 from symc.tensors.state import Cell
 from symc.tracebacks import trim
 
+if TYPE_CHECKING:
+    from symc.driver.prologue import Prologue
+
 
 class CallPath:
     """Call path of a compiled function. ``install``: what a native entry is given to, as a function of what serves the
@@ -66,6 +68,8 @@ class CallPath:
         self.failed: tuple[tuple, dict[str, Any]] | None = None  # arguments of the last call that raised
         self.prologue: Prologue | None = None
         if isinstance(program, WithPrologue):
+            from symc.driver.prologue import Prologue
+
             self.prologue = Prologue(program, [self._cells[k - before] for k in program.reads])
             program = program.main
         self.run = program.run
@@ -199,7 +203,7 @@ class CallPath:
         if some_wait(self._locked):
             for cell in self._locked:
                 cell.settle()
-        if closed[0]:
+        if closed.value:
             with turnstile:  # until the process has been forked
                 pass
         try:

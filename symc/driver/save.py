@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from symc.driver import labelled
 from symc.driver.read_saved import FORMAT, in_order_of, unreduce
 from symc.driver.signature import Slot
 from symc.ir.attrs import Array
+from symc.ir.digest import blake2b
 from symc.ir.function import Function, Input
 from symc.ir.literal import INLINE_ELEMENTS
 from symc.ir.location import Loc, in_order

@@ -9,11 +9,11 @@ from __future__ import annotations
 import struct
 import weakref
 from collections.abc import ItemsView, Iterator, Mapping, ValuesView
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
+from symc.ir.digest import blake2b
 from symc.ir.dim import Dim, evaluate
 from symc.ir.dtypes import is_foreign
 from symc.ir.locks import new_lock

@@ -10,16 +10,16 @@ import linecache
 import re
 import sys
 import weakref
+from _thread import allocate_lock
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Lock
 from typing import Any
 
 #: Scopes in force: name, and the number of the user's frames around the ``with``.
 Scopes = tuple[tuple[str, int], ...]
 _table: weakref.WeakValueDictionary[tuple, Loc] = weakref.WeakValueDictionary()
-_interning = Lock()
+_interning = allocate_lock()
 #: More callers than this are neither kept nor read.
 DEEPEST = 16
 

@@ -7,12 +7,12 @@ renews those that it did not get.
 
 from __future__ import annotations
 
-import array
+import ctypes
 import itertools
 import os
-import threading
 import time
 import weakref
+from _thread import RLock
 from itertools import compress
 from typing import Any
 
@@ -24,16 +24,16 @@ _locks: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 _held: list[Any] = []
 #: Taken by a fork before all others, and for a moment by calls before theirs: who makes one call after the other would
 #: else have its locks again before a fork that waits for them.
-turnstile: Any = threading.RLock()
+turnstile: Any = RLock()
 #: 1 while a fork has it, for native code.
-closed = array.array("q", [0])
+closed = ctypes.c_int64(0)
 #: The locks that others held when this process was forked.
 lost: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def new_lock() -> Any:
     """A reentrant lock."""
-    lock = threading.RLock()
+    lock = RLock()
     _locks[next(_numbers)] = lock
     return lock
 
@@ -46,14 +46,14 @@ def _every() -> list[Any]:
 
 def _take_all() -> None:
     end = time.monotonic() + PATIENCE
-    closed[0] = 1
+    closed.value = 1
     for lock in (turnstile, *_every()):
         left = max(0.0, end - time.monotonic())
         _held.extend(compress((lock,), map(lock.acquire, (True,), (left,))))  # no signal comes before it is noted
 
 
 def _give_back() -> None:
-    closed[0] = 0
+    closed.value = 0
     while _held:
         _held.pop().release()
 

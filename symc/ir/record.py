@@ -78,7 +78,7 @@ def _record(cls: type, frozen: bool, eq: bool) -> type:
 
 
 #: How many objects of a class are made before its ``__init__`` is compiled, which takes as long as these do otherwise.
-FEW = 40
+FEW = 12
 
 
 def _first_init(cls: Any, fields: dict[str, Field], frozen: bool) -> Callable[..., None]:

@@ -13,7 +13,6 @@ import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -21,6 +20,7 @@ import numpy as np
 from symc.errors import InternalError, SymcError
 from symc.ir import location
 from symc.ir.attrs import DIGEST, EMPTY, Array, Attrs
+from symc.ir.digest import blake2b
 from symc.ir.dim import Size
 from symc.ir.locks import new_lock
 from symc.ir.order import postorder

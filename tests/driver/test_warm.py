@@ -250,6 +250,38 @@ def test_a_warm_process_imports_no_compiler_and_no_optimizer(place: Path) -> Non
     assert again.split(" ", 1)[1].strip() == "[]" and cold.split()[0] == again.split()[0]
 
 
+#: What a process that finds its program on disk does without: it makes no code and no text of functions.
+MAKERS = ("symc.opt", "symc.codegen", "symc.runtime.cpu.executor", "symc.runtime.cpu.lowering", "symc.driver.save",
+          "symc.driver.stages", "symc.ir.text", "symc.runtime.compilers.linker", "symc.runtime.compilers.llvm",
+          "llvmlite", "numba", "scipy", "threading", "hashlib", "zipfile", "dataclasses", "copy")
+WARM = {
+    "write": ("x, y = sc.vector('x'), sc.vector('y'); f = sc.compile(sc.sum(sc.exp(x) * y + 1), [x, y])", 48),
+    "load": ("f = sc.load(sys.argv[1])", 57),
+    "unpickle": ("import pickle; f = pickle.loads(pathlib.Path(sys.argv[1] + '.pickle').read_bytes())", 56),
+}
+
+
+@pytest.mark.parametrize("how", WARM)
+def test_a_warm_start_imports_what_runs_functions(how: str, tmp_path: Path) -> None:
+    """And not much of it: modules are most of what it costs."""
+    way, most = WARM[how]
+    head = "import pathlib, pickle, sys, numpy as np, symc as sc\nbefore = {*sys.modules}\n"
+    keep = "\nf.save(sys.argv[1]); pathlib.Path(sys.argv[1] + '.pickle').write_bytes(pickle.dumps(f))"
+    tell = "\nprint(*sorted({*sys.modules} - before))"
+    call = "\nassert f(np.arange(3.0), np.ones(3)) > 0"
+
+    def run(*parts: str) -> list[str]:
+        code = head + "".join(parts)
+        return subprocess.run([sys.executable, "-c", code, str(tmp_path / "f")], capture_output=True, text=True,
+                              check=True).stdout.split()
+
+    run(WARM["write"][0], call, keep)
+    found = run(way, call, tell)
+    assert [m for m in found if f"{m}.".startswith(tuple(f"{n}." for n in MAKERS)) or m.endswith("_ir")] == []
+    own = [m for m in found if m.startswith("symc.")]
+    assert len(own) <= most, f"{len(own)}: {own}"
+
+
 def test_copies_and_files_of_warm_functions(tmp_path: Path) -> None:
     _, f = twice(affine, (np.ones(2), np.ones(2)))
     f.save(tmp_path / "f.symc")

@@ -10,6 +10,7 @@ import networkx as nx
 import pytest
 
 import symc as sc
+from symc.runtime.cache import version
 
 PACKAGE = Path(__file__).resolve().parents[2] / "symc"
 #: The floors of the house: each uses those before it.
@@ -129,6 +130,14 @@ def test_no_imports_in_a_circle():
     below = PACKAGE / "ir" / "dim.py"
     sources[below] += "\ndef f():\n    from symc.ir.value import Value\n"
     assert any("symc.ir.dim" in c for c in circles(graph_of_imports(sources)))
+
+
+def test_the_version_of_programs_is_that_of_all_that_makes_them():
+    """What optimizes, plans and loads a function imports nothing of other folders."""
+    graph = graph_of_imports({path: path.read_text("utf-8") for path in sorted(PACKAGE.rglob("*.py"))})
+    used = {name.split(".")[1] for name in nx.descendants(graph, "symc.driver.stages")}
+    folders = {name for name in used if (PACKAGE / name).is_dir()}
+    assert {"ir", "opt", "codegen", "runtime"} < folders <= {*version.FOLDERS}
 
 
 @pytest.mark.parametrize(

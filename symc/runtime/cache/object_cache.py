@@ -14,8 +14,8 @@ import contextlib
 import os
 import stat
 from collections.abc import Iterable, Sequence
-from hashlib import blake2b
 
+from symc.ir.digest import blake2b
 from symc.ir.record import dataclass
 from symc.runtime.cache.regular_file import open_quickly
 from symc.runtime.compilers.image import Image

@@ -20,7 +20,7 @@ LIBRARIES = {"llvmlite": "_version.py", "scipy": "version.py"}
 
 
 #: Folders whose files decide what becomes of a closed function. (All else of symc makes functions, or looks at them.)
-FOLDERS = ("ir", "grad", "opt", "codegen", "runtime", "driver")
+FOLDERS = ("ir", "grad", "opt", "codegen", "runtime", "tensors", "driver")
 #: Folders whose files decide about machine code beside its text.
 COMPILERS = ("runtime", "codegen/language", "ir/ops")
 

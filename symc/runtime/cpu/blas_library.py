@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from symc.errors import InputError
-from symc.runtime.cpu import scipy_functions
 from symc.settings import config, variable
 
 VARIABLE = variable("blas")
@@ -96,11 +95,15 @@ class OfScipy(Library):
     name, integer = "scipy", np.dtype("i4")
 
     def address(self, routine: str) -> int:
+        from symc.runtime.cpu import scipy_functions
+
         module = "cython_blas" if routine[1:] in BLAS else "cython_lapack"
         return scipy_functions.address(f"scipy.linalg.{module}", routine)
 
     @cached_property
     def linked(self) -> Any:
+        from symc.runtime.cpu import scipy_functions
+
         path = scipy_functions.path_of("scipy.linalg.cython_blas")
         return None if path is None else ctypes.CDLL(path)
 

@@ -6,11 +6,11 @@ A long loop calls back too, a few times a second, so that Python can handle sign
 from __future__ import annotations
 
 import ctypes
-import threading
 import time
 import weakref
+from _thread import get_ident
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,10 +19,12 @@ from symc.ir.dtypes import lent, typestr
 from symc.ir.function import Hints
 from symc.ir.record import dataclass
 from symc.ir.reference import apply
-from symc.ir.requires import Requirement
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.runtime.cpu.native.instructions import FAILED, PULSE_STEP, Word
+
+if TYPE_CHECKING:
+    from symc.ir.requires import Requirement
 
 _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 #: How many seconds of a loop pass from one look at signals to the next, about.
@@ -96,7 +98,7 @@ class Calls:
         if self._owner is not None:
             self.error = error
         elif not isinstance(error, _OfAnEntry):
-            left[threading.get_ident()] = error
+            left[get_ident()] = error
 
     def raise_error(self) -> None:
         """Raise what stopped the run. What came up outside of any step was a signal."""
@@ -156,7 +158,7 @@ left: dict[int, BaseException] = {}
 
 def raise_left() -> None:
     """Raise what an entry has left in this thread."""
-    error = left.pop(threading.get_ident(), None)
+    error = left.pop(get_ident(), None)
     if error is not None:
         raise error
 

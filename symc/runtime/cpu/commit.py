@@ -8,13 +8,13 @@ KeyboardInterrupt) comes before all of it or after.
 
 from __future__ import annotations
 
-import threading
+from _thread import RLock
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, compress, repeat
 from operator import add, attrgetter, is_not, or_, setitem
 from typing import Any
 
-_RLOCK: Any = type(threading.RLock())
+_RLOCK: Any = RLock
 _borrowed, _running, _pending = attrgetter("borrowed"), attrgetter("running"), attrgetter("pending")
 _version = attrgetter("version")
 

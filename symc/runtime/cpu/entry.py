@@ -260,7 +260,7 @@ class Entry:
         if states is not None:
             block[Block.LOCKS], block[Block.STATES] = len(states.locked), count
             block[Block.UPDATED], block[Block.READS] = len(states.updated), len(states.reads)
-        block[Block.CLOSED] = closed.buffer_info()[0]
+        block[Block.CLOSED] = ctypes.addressof(closed)
         block[Block.FALSE : Block.FALSE + len(_OBJECTS)] = [id(x) for x in _OBJECTS]
         run, prepare = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in executor()[:2])  # type: ignore[arg-type]
         block[Block.RUN], block[Block.PREPARE], block[Block.FIRST] = run, prepare, first

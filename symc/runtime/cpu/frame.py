@@ -7,7 +7,7 @@ first looks at the arrays, and computes what depends on their sizes when these a
 from __future__ import annotations
 
 import math
-import threading
+from _thread import get_ident
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +52,7 @@ class Frame:
         except MemoryError:  # that call will see
             raise
         except BaseException as e:
-            left[threading.get_ident()] = e
+            left[get_ident()] = e
             raise
 
     def run(self, arrays: Sequence[np.ndarray], out: Sequence[np.ndarray | None] | None,

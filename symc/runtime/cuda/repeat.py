@@ -56,7 +56,7 @@ class Repeat:
 
     def __call__(self, arrays: Sequence[Any]) -> list[DeviceArray] | None:
         """The results of a call with these arguments; None if it is another one: nothing was done then."""
-        if self._frame is None or closed[0]:
+        if self._frame is None or closed.value:
             return None
         where = self._where
         with where.lock:
