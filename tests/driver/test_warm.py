@@ -255,7 +255,7 @@ MAKERS = ("symc.opt", "symc.codegen", "symc.runtime.cpu.executor", "symc.runtime
           "symc.driver.stages", "symc.ir.text", "symc.runtime.compilers.linker", "symc.runtime.compilers.llvm",
           "llvmlite", "numba", "scipy", "threading", "hashlib", "zipfile", "dataclasses", "copy")
 WARM = {
-    "write": ("x, y = sc.vector('x'), sc.vector('y'); f = sc.compile(sc.sum(sc.exp(x) * y + 1), [x, y])", 48),
+    "write": ("x, y = sc.vector('x'), sc.vector('y'); f = sc.compile(sc.sum(sc.exp(x) * y + 1), [x, y])", 51),
     "load": ("f = sc.load(sys.argv[1])", 57),
     "unpickle": ("import pickle; f = pickle.loads(pathlib.Path(sys.argv[1] + '.pickle').read_bytes())", 56),
 }
