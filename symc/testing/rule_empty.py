@@ -17,7 +17,7 @@ from symc.testing.rule_forms import free_leaves, lengths, resized
 from symc.tools.promises import kept
 
 #: How often numbers are drawn.
-DRAWS = 4
+DRAWS = 2
 
 
 def check_empty(r: Rule) -> None:

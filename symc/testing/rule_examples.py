@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -51,6 +52,7 @@ def seen_by(r: Rule, v: Value) -> Value:
     return v if r.family in (*CANONICAL, *APART) else canonical(v)
 
 
+@functools.lru_cache(maxsize=1)  # every check of a rule asks
 def examples(r: Rule) -> list[Value]:
     """Left sides in the form in which the rule meets them."""
     written = list(r.examples())

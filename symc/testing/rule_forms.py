@@ -25,6 +25,8 @@ from symc.opt.engine.rule import Rule
 
 #: The dtypes of each kind that a rule which claims the kind is tested with.
 DTYPES = {"f": ("f16", "f32", "f64"), "c": ("c64", "c128"), "i": ("i8", "i64"), "u": ("u8", "u64"), "b": ("bool",)}
+#: The name of the form in which an example is given.
+AS_IT_IS = "as it is"
 #: What cannot be built.
 CANNOT = (SymcError, TypeError, ValueError, IndexError, OverflowError, KeyError, NotImplementedError)
 #: Ops that take the place of others in forms that come near.
@@ -113,7 +115,7 @@ def batched(v: Value) -> Value | None:
 
 def variants(r: Rule, v: Value) -> Iterator[tuple[str, Value]]:
     """Named forms of a left side: as it is, narrower dtypes, every length 0, 1 and symbolic, one more axis."""
-    yield "as it is", v
+    yield AS_IT_IS, v
     for dtype in ("f32", "f16"):
         found = retyped(v, dtype)
         if found is not None and found is not v:

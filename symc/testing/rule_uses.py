@@ -90,7 +90,7 @@ def check_in_gradients(r: Rule) -> None:
     """A gradient of which the left side is a factor ends as the left side itself does."""
     if r.family in ("debug", "decompose"):
         return
-    for v in r.examples():
+    for v in r.examples()[:2]:
         if not isinstance(v.type, TensorType) or v.dtype.kind != "f":
             continue
         z = fresh_input(v.type)

@@ -2,7 +2,8 @@
 
 ``check_grads`` keeps autograd's meaning and tolerances: the first derivatives of ``fun`` in each mode agree with
 central differences of the compiled ``fun``; up to ``order``, the same holds for each derivative as a function of the
-point and of its tangent or cotangent.
+point and of its tangent or cotangent, where calls take turns: forward over reverse and reverse over forward in one,
+each mode over itself in the next.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class Checks:
             argnums = (argnum,) if isinstance(argnum, int) else argnum
             traced = [_bind(a, symbols, point) if k in argnums else a for k, a in enumerate(args)]
             outputs = _leaves(fun(*traced, **kwargs))
-            _verify(outputs, symbols, point, modes, order, mode, sc.compile(outputs, symbols, mode=mode))
+            over = dict(zip(modes, modes if call % 2 else reversed(modes), strict=True))
+            _verify(outputs, symbols, point, modes, order, mode, sc.compile(outputs, symbols, mode=mode), over)
 
         return check
 
@@ -78,31 +80,31 @@ class Checks:
 
 def _verify(
     outputs: list[sc.Tensor], wrt: list[sc.Tensor], point: Arrays, modes: Sequence[str], order: int, mode: str,
-    value: Callable,
+    value: Callable, over: dict[str, str],
 ) -> None:  # fmt: skip
     """Check the derivatives of ``outputs``, a function of all of ``wrt`` that ``value`` computes, at ``point``, then
-    theirs in turn."""
+    theirs in turn: that in each mode by the mode ``over`` it."""
     directions = [_normal(x.shape, x.dtype) for x in point]
     weights = [_normal(tuple(map(int, y.shape)), np.dtype(y.dtype)) for y in outputs]  # the inputs' shapes are static
-    tangents, cotangents = _symbols("t", directions), _symbols("c", weights)
-    pushed = _leaves(sc.jvp(tuple(outputs), tuple(wrt), tuple(tangents), disconnected="zero"))
-    pulled = _leaves(sc.vjp(tuple(outputs), tuple(wrt), tuple(cotangents), disconnected="zero"))
-
     numeric = _difference_quotient(value, point, directions)
     if "fwd" in modes:
+        tangents = _symbols("t", directions)
+        pushed = _leaves(sc.jvp(tuple(outputs), tuple(wrt), tuple(tangents), disconnected="zero"))
         push = sc.compile(pushed, wrt + tangents, mode=mode)
         exact = push(*point, *directions)
         for got, want in zip(exact, numeric):
             np.testing.assert_allclose(got, want, rtol=TOLERANCE, atol=TOLERANCE, err_msg="jvp")
         if order > 1:
-            _verify(pushed, wrt + tangents, point + directions, modes, order - 1, mode, push)
+            _verify(pushed, wrt + tangents, point + directions, [over["fwd"]], order - 1, mode, push, over)
     if "rev" in modes:
+        cotangents = _symbols("c", weights)
+        pulled = _leaves(sc.vjp(tuple(outputs), tuple(wrt), tuple(cotangents), disconnected="zero"))
         pull = sc.compile(pulled, wrt + cotangents, mode=mode)
         exact = pull(*point, *weights)
         got, want = _inner(exact, directions), _inner(weights, numeric)
         np.testing.assert_allclose(got, want, rtol=2 * TOLERANCE, atol=TOLERANCE, err_msg="vjp")
         if order > 1:
-            _verify(pulled, wrt + cotangents, point + weights, modes, order - 1, mode, pull)
+            _verify(pulled, wrt + cotangents, point + weights, [over["rev"]], order - 1, mode, pull, over)
 
 
 def _difference_quotient(f: Callable, point: Arrays, directions: Arrays) -> Arrays:

@@ -9,7 +9,6 @@ import symc as sc
 from symc.driver.build import build
 from symc.ir.traverse import every_value
 from symc.opt import DEFAULT, all_passes, optimize
-from symc.opt.engine.terms import _below, _flat
 from symc.tensors.callsite import caller
 
 pytestmark = pytest.mark.long
@@ -140,8 +139,6 @@ def calls_of(f):
     """The Python calls that every pass makes, in a pipeline of all of them."""
     counts = Counter()
     for name in DEFAULT.split(","):
-        _flat.clear()  # a small graph is not to profit from the pass before
-        _below.clear()
         calls, f = counted(f, name)
         counts[name] += calls
     return counts

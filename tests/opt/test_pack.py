@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import symc as sc
+from symc.errors import InternalError
 from symc.ir.function import Function, Input
 from symc.ir.ops.arithmetic import add, mul, sub
 from symc.ir.ops.linalg import dot
@@ -14,7 +15,7 @@ from symc.ir.traverse import close_over, postorder, resolve
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 from symc.opt import DEFAULT, optimize
-from symc.opt.matmul import pack_costs
+from symc.opt.matmul import pack, pack_costs
 
 RNG = np.random.default_rng(0)
 UNPACKED = DEFAULT.replace(",pack", "")
@@ -174,9 +175,13 @@ def test_two_groups_that_depend_on_each_other_make_no_circle():
     agrees((sc.sum(sc.tanh(a1) + sc.exp(a2) + sc.sin(b1) + sc.cos(b2)),), [x, y, *w], rtol=1e-9, atol=1e-9)
 
 
-def test_a_circle_is_seen():
-    v = fresh_input(TensorType("f64", (3,)))
+def test_a_circle_would_be_an_error(monkeypatch):
+    v, x, a, b = (fresh_input(TensorType("f64", s)) for s in ((3,), (4096, 4), (4, 4), (4, 4)))
     assert resolve([exp(v)], {exp(v): tanh(exp(v))}, lambda old, new: None) is None
+    p, q = (dot(x, w, contract=((1,), (0,)), batch=((), ())) for w in (a, b))
+    monkeypatch.setattr(pack, "resolve", lambda roots, mapping, on_new: None)
+    with pytest.raises(InternalError, match="circle"):
+        optimize(close(exp(p), tanh(q), leaves=[x, a, b]), "pack", strict=True)
 
 
 def test_equal_weights_are_put_side_by_side_once():
