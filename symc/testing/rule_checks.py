@@ -164,8 +164,8 @@ def check_meaning(r: Rule) -> None:
 
 
 def compare(r: Rule, what: str, left: Value, right: Value) -> None:
-    """Both sides on numbers, most of all in the form of the example; AssertionError where they differ more than the rule
-    says."""
+    """Both sides on numbers, most often in the form of the example; AssertionError where they differ more than the
+    rule says."""
     leaves = free_leaves(left)
     for seed in range(3 if what == AS_IT_IS else 1):
         arrays = kept([left], leaves, ordinary(r, leaves, seed))

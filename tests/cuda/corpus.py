@@ -36,6 +36,7 @@ class Item:
     name: str
     choice: str
     variants: Family
+    dtypes: str
 
     def source(self, name: str) -> CudaSource:
         return self.variants.source(self.choice, name)
@@ -65,7 +66,7 @@ def items_of(name: str, f: Function) -> Iterator[Item]:
         except Unsupported:
             continue  # a function that has it cannot be compiled for a device, and says so
         for choice in dict.fromkeys(variants.choose(number(n)) for n in SIZES):
-            item = Item(name, choice, variants)
+            item = Item(name, choice, variants, " ".join(sorted({str(x.type.dtype) for x in f.params})))
             if all(0 not in e.grid for e in item.source("kernel").entries):  # or it is never launched
                 yield item
 

@@ -118,13 +118,13 @@ def compiled(op, operands, attrs):
 
 
 def samples(op, each):
-    """The first samples of each combination of dtypes, or of one."""
+    """The first samples of one combination of dtypes, and the first of each other if more than one is asked for."""
     seen = {}
     for operands, attrs in op.samples():
         operands = arrays(operands)
         key = tuple(a.dtype for a in operands)
         seen[key] = seen.get(key, 0) + 1
-        if seen[key] <= each and all(d.kind != "c" and d != np.float16 for d in key):
+        if seen[key] <= (each if len(seen) == 1 else 1) and all(d.kind != "c" and d != np.float16 for d in key):
             yield operands, attrs
             if each == 1:
                 return

@@ -3,6 +3,7 @@
 import inspect
 import itertools
 import warnings
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -155,8 +156,13 @@ def symbolic(x, leaves, arrays, sizes):
 @pytest.mark.parametrize("sizes", [False, True], ids=["known", "any size"])
 @pytest.mark.parametrize("name", CASES)
 def test_keywords(name, sizes):
-    wrong = []
+    """Calls of a function take turns: one with sizes that are known, the next with sizes that are not."""
+    wrong, turns = [], Counter()
+    often = Counter(function for function, *_ in CASES[name])
     for function, args, kwargs, own, known in CASES[name]:
+        turns[function] += 1
+        if often[function] > 1 and turns[function] % 2 == sizes:
+            continue
         want = error = None
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")

@@ -115,8 +115,8 @@ def _with_gradient(loss, x):
 
 
 GRAPHS = {
-    chain: 60, wide_sum: 25, wheres: 25, concats: 25, many_parts: 40, reductions_of_one: 25, many_outputs: 40,
-    elements: 20, product_chain: 25, layers: 8, loops: 3, large_body: 8,
+    chain: 25, wide_sum: 15, wheres: 15, concats: 20, many_parts: 30, reductions_of_one: 20, many_outputs: 30,
+    elements: 15, product_chain: 15, layers: 6, loops: 3, large_body: 5,
 }  # fmt: skip
 
 

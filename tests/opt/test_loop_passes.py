@@ -57,7 +57,7 @@ def test_every_pass_alone_and_all_together_keep_what_loops_compute():
         f = random_loops(seed)
         arrays = arrays_for(f, seed)
         wanted = evaluate_function(f, arrays, check=True)
-        for pipeline in (*LOOPS, ",".join(LOOPS[1:]), FAST_COMPILE, DEFAULT):
+        for pipeline in (*LOOPS, (",".join(LOOPS[1:]), FAST_COMPILE, DEFAULT)[seed % 3]):
             for step in assert_same(f, arrays, pipeline, wanted).report:
                 if step.name in fired:
                     fired[step.name] += step.fired

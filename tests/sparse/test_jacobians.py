@@ -43,7 +43,7 @@ def pattern_of(op: Op, arrays, attrs, known: bool):
 @pytest.mark.parametrize("op", [pytest.param(op, id=op.name) for op in REAL])
 def test_no_entry_of_an_op_is_missing(op):
     for arrays, attrs in small(op):
-        for known in (False, True):
+        for known in (False, True) if any(a.dtype.kind in "iub" for a in arrays) else (False,):
             whole, leaves = pattern_of(op, arrays, attrs, known)
             wrt = [x for k, (x, a) in enumerate(zip(leaves, arrays, strict=True))
                    if a.dtype.kind == "f" and not unknown(op, k)]

@@ -26,7 +26,7 @@ TRIED = {
     "threads": (range(120, 123), False),
     "states": (range(130, 136), False),
     "states_of_steps": (range(136, 138), False),
-    "derivatives": (range(140, 145), True),
+    "derivatives": (range(142, 145), True),
     "native_derivatives": (range(150, 151), True),
     "batches": (range(160, 166), True),
     "native_batches": (range(170, 172), False),

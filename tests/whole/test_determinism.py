@@ -41,7 +41,7 @@ def show(name, f):
 
 RANDOM = SHOW + """
 from symc.testing.fuzz import random_function
-for seed in range(25):
+for seed in range(12):
     show(f"random {seed}", random_function(seed, 16))
 """
 
