@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 #: A folder that a run leaves for the next, which finds there all that this one compiled.
 LEFT = os.environ.get("TESTS_CACHE_DIR")
@@ -33,6 +34,9 @@ gc.disable()  # until all tests are collected, which stay: no search for garbage
 
 settings.register_profile("symc", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("symc")
+# What is drawn depends on the test, not on the numbers in whichever modules have been imported; to read those takes as
+# long as importing all tests.
+providers._get_local_constants = lambda: providers._local_constants
 
 
 def check_unchanged(who: str) -> None:

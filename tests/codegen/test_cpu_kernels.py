@@ -163,8 +163,9 @@ def test_numba_compiles_every_op_and_every_dtype():
 @pytest.mark.parametrize("op", [op for op in all_ops() if isinstance(op.lowering, Fold)], ids=lambda op: op.name)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "?", "f2", "u1"])
 def test_reductions(op, dtype):
-    """Both compilers read one text: Numba takes every form of one dtype, and the first forms of all others."""
-    seen = 0
+    """Both compilers read one text: in one dtype they take every form, in all others the first and a third of the rest,
+    of which Numba compiles the first."""
+    seen, turn = 0, crc32(f"{op.name} {dtype}".encode())
     for arrays, attrs in op.samples():
         (x,) = arrays
         if x.dtype != np.dtype(dtype):
@@ -172,9 +173,11 @@ def test_reductions(op, dtype):
         seen += 1
         if seen > 8:
             break
+        if dtype != "f8" and seen > 1 and (seen + turn) % 3:
+            continue
         leaf = fresh_input(TensorType(x.dtype, x.shape))
         f = function("reduce", [(leaf, Input("x", leaf.type))], [op(leaf, **attrs)])
-        backends = ("llvm", "numba") if dtype == "f8" or seen <= 2 else ("llvm",)
+        backends = ("llvm", "numba") if dtype == "f8" or seen == 1 else ("llvm",)
         check_function(f, [np.ascontiguousarray(x)], 8, backends)
 
 

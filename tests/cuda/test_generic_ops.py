@@ -19,17 +19,18 @@ from tests.ir.op_cases import ON_DEVICES, apply, cases
 
 pytestmark = needs_compiler
 #: How many translation units there are, and how many samples of an op.
-GROUPS, SAMPLES = 4, 3
+GROUPS, SAMPLES = 4, 2
 
 
-def samples(op: Op) -> list[tuple[list[np.ndarray], dict]]:
-    """Samples of an op that differ in more than numbers, from the whole list."""
+def samples(op: Op, turn: int = 0) -> list[tuple[list[np.ndarray], dict]]:
+    """Samples of an op that differ in more than numbers, from the whole list, which two tests share."""
     found = {}
     for arrays, attrs in cases(op):
         key = (*((a.dtype.char, a.ndim, a.size > 0) for a in arrays), str(sorted(attrs.items())))
         found.setdefault(key, (arrays, attrs))
     every = list(found.values())
-    return every[:: -(-len(every) // SAMPLES)]
+    step = -(-len(every) // (2 * SAMPLES))
+    return every[min(turn * step, len(every) - 1) :: 2 * step]
 
 
 def kernels_of(op: Op, arrays: list[np.ndarray], attrs: dict, choice: str) -> list[Case]:

@@ -57,7 +57,7 @@ def agree(f, g, data):
         np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(("kind", "steps", "size"), [("elementwise", 1000, 500), ("products", 400, 16)])
+@pytest.mark.parametrize(("kind", "steps", "size"), [("elementwise", 400, 500), ("products", 400, 16)])
 def test_a_long_chain_in_about_the_root_of_its_memory(kind, steps, size):
     ins, outs, data = chain(kind, steps, size)
     full = sc.compile(outs, ins)
@@ -320,7 +320,7 @@ def random_program(seed, steps):
     return [x, v, w], [cost, *sc.grad(cost, [x, v, w], disconnected="zero")]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_random_programs_within_budgets(seed):
     ins, outs = random_program(seed, 25)
     f = sc.compile(outs, ins, mode="reference")._built.function

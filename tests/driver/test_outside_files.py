@@ -57,8 +57,8 @@ def behaves(data, name):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_mutated_files_are_refused_or_behave(name, part):
     rng = random.Random(f"{name} {part}")
-    read = sum(behaves(mutated_file(packed(name), rng), name) for _ in range(250))
-    assert 5 < read < 200  # both sides are seen
+    read = sum(behaves(mutated_file(packed(name), rng), name) for _ in range(120))
+    assert 3 < read < 100  # both sides are seen
 
 
 NATIVE = """

@@ -236,20 +236,26 @@ def test_dict_keys_that_are_equal_are_told_apart():
         assert repr(k) == repr(key) and v == len(repr(key))
 
 
-@pytest.mark.parametrize("make", [Plain, Slots, lambda: Plain(Plain()), lambda: Plain(sc.shared(np.ones(3), "w")),
-                                  lambda: Plain(np.ones(1000)), lambda: Config(inner=Plain()), lambda: of(2.0)[0],
-                                  lambda: Plain().times])  # fmt: skip
-def test_what_a_function_was_called_with_is_freed(make):
+HELD = {
+    "an object": Plain, "slots": Slots, "nested": lambda: Plain(Plain()), "an array": lambda: Plain(np.ones(1000)),
+    "a state": lambda: Plain(sc.shared(np.ones(3), "w")), "a dataclass": lambda: Config(inner=Plain()),
+    "a closure": lambda: of(2.0)[0], "a method": lambda: Plain().times,
+}  # fmt: skip
+
+
+def test_what_a_function_was_called_with_is_freed():
     @sc.jit(mode="reference")
     def g(p, x):
         return x * 2
 
-    held = make()
-    ref = weakref.WeakMethod(held) if hasattr(held, "__self__") else weakref.ref(held)
-    g(held, X)
-    del held
+    refs = {}
+    for name, make in HELD.items():
+        held = make()
+        refs[name] = weakref.WeakMethod(held) if hasattr(held, "__self__") else weakref.ref(held)
+        g(held, X)
+        del held
     gc.collect()
-    assert ref() is None
+    assert [name for name, ref in refs.items() if ref() is not None] == []
 
 
 def test_variants_of_what_has_an_identity_go_with_it():

@@ -51,13 +51,13 @@ def test_a_program_of_any_size_and_of_one(program):
     f, calls = program()
     text = f.to_stablehlo()
     start = [a.copy() for a in snapshot(f._cells)]
-    for args in calls:
+    for turn, args in enumerate(calls):
         known = f.to_stablehlo(**f._signature.sizes([*map(np.asarray, args), *start]))
         want = flatten(f(*args))[0]
         new = dict(zip(f.shared, [s.get_value() for s in f.shared.values()], strict=True))
         for s, a in zip(f.shared.values(), start, strict=True):
             s.set_value(a)
-        for t in (text, known):
+        for t in (text, known)[: 1 + (turn == 0)]:
             found = run(t, *args, *start)
             close(found[: len(want)], want, slack=10)
             assert len(found) in (len(want), len(want) + len(new))

@@ -55,7 +55,7 @@ def outcome(f: Callable[..., Any], *arrays: np.ndarray) -> Any:
 
 
 @pytest.mark.parametrize("use", USES)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.sampled_from(sorted(PLACES)), st.data())
 def test_places_mean_what_numpy_means(use: str, place: str, data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from(["int64", "int32", "uint8", "int8"]))

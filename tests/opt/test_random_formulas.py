@@ -17,6 +17,7 @@ from symc.driver.build import build
 from symc.ir.reference import evaluate_function
 from symc.opt import UNFUSED, optimize
 from symc.tensors.callsite import caller
+from tests.covering import pairwise
 
 pytestmark = pytest.mark.long
 
@@ -92,6 +93,6 @@ def test_what_cancels_in_parentheses_cancels_first(outer: str) -> None:
     """A number stays beside what it is put to, however small the rest of the sum is."""
     far = np.array([-700, -100, -40, -30, -15, -1 + 1e-12, -1, -0.3, 1e-9, 0.5, 0.5 + 1e-12, 1, 1 + 1e-12, 20, 100.0])
     arrays = [far, far, np.resize([1e-30, 1e-15, 1e-9, 0.5], len(far))]
-    for group, small, form in itertools.product(GROUPS, SMALL, ("{1}+({0})", "({0})-{1}", "{1}*2-({0})")):
+    for group, small, form in pairwise(itertools.product(GROUPS, SMALL, ("{1}+({0})", "({0})-{1}", "{1}*2-({0})"))):
         text = outer.format("(" + form.format(group, small) + ")")
         check(text, optimized(text, len(far)), arrays)

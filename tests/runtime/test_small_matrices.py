@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -78,14 +80,13 @@ def test_definite_matrices_and_triangles(dtype, n):
     assert np.all(np.abs(wide @ wide.swapaxes(1, 2) - a) <= (n + 2) * eps * scale)
     b = np.random.default_rng(1).normal(size=(len(a), n, 3)).astype(dtype)
     full = (root + np.triu(x, 1)).astype(dtype)
-    for lower in (True, False):
-        for trans in (0, 1):
-            for unit in (False, True):
-                y = compiled(lambda t, r, given=(lower, trans, unit): sc.linalg.solve_triangular(
-                    t, r, lower=given[0], trans=given[1], unit_diagonal=given[2]), full, b)(full, b)
-                part = np.tril(full) if lower else np.triu(full)
-                part = part * (1 - np.eye(n, dtype=dtype)) + np.eye(n, dtype=dtype) if unit else part
-                assert residual(part.swapaxes(1, 2) if trans else part, y, b) <= n + 2
+    ways = list(itertools.product((True, False), (0, 1), (False, True)))
+    solved = compiled(lambda t, r: [sc.linalg.solve_triangular(t, r, lower=lower, trans=trans, unit_diagonal=unit)
+                                    for lower, trans, unit in ways], full, b)(full, b)
+    for (lower, trans, unit), y in zip(ways, solved, strict=True):
+        part = np.tril(full) if lower else np.triu(full)
+        part = part * (1 - np.eye(n, dtype=dtype)) + np.eye(n, dtype=dtype) if unit else part
+        assert residual(part.swapaxes(1, 2) if trans else part, y, b) <= n + 2, (lower, trans, unit)
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 16, 17, 33])
