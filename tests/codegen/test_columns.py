@@ -10,7 +10,6 @@ import pytest
 import symc as sc
 from symc.codegen.cpu.columns import BLOCK, ROWS
 from tests.codegen.test_cpu_kernels import check_function
-from tests.covering import pairwise
 
 EXTENTS = (0, 1, 3, ROWS - 1, ROWS, ROWS + 1, 2 * ROWS, 5 * ROWS + 3)
 KINDS = [("sum", "f64", "f8"), ("sum", "f32", "f4"), ("sum", "i8", "i1"), ("prod", "f64", "f8"), ("max", "f32", "f4"),
@@ -41,24 +40,25 @@ def check(name: str, dtype: str, x: np.ndarray, sizes: tuple, axis: int, backend
 
 @pytest.mark.parametrize(("name", "dtype", "stored"), KINDS)
 def test_first_and_middle_axes_of_any_size(name, dtype, stored):
-    """One kernel for all sizes, by both compilers."""
-    for rows, columns, outer in pairwise(itertools.product(EXTENTS, [1, 2, 17, 70], [0, 1, 2])):
+    """One kernel for all sizes, by both compilers, of which Numba takes every second kind."""
+    backends = ("llvm", "numba")[: 1 + (KINDS.index((name, dtype, stored)) % 2 == 0)]
+    for rows, columns, outer in itertools.product(EXTENTS, [1, 2, 17, 70], [0, 1, 2]):
         if not rows and name in ("max", "min"):
             continue
         x = numbers(stored, (outer, rows, columns))
-        check(name, dtype, x, ("a", "b", "c"), 1, ("llvm", "numba"))
+        check(name, dtype, x, ("a", "b", "c"), 1, backends)
         if outer < 2:
-            check(name, dtype, numbers(stored, (rows, columns)), ("b", "c"), 0, ("llvm", "numba"))
+            check(name, dtype, numbers(stored, (rows, columns)), ("b", "c"), 0, backends)
 
 
 @pytest.mark.parametrize(("name", "dtype", "stored"), KINDS)
 @pytest.mark.parametrize("rows, columns, outer", [(ROWS, 17, 2), (5 * ROWS + 3, 70, 1), (1, 2, 2), (0, 70, 2)])
 def test_first_and_middle_axes_of_known_sizes(name, dtype, stored, rows, columns, outer):
-    """A kernel each. Both compilers read one text, of which Numba takes those of one size."""
+    """A kernel each. Both compilers read one text, of which Numba takes those of one size, of the other kinds."""
     if not rows and name in ("max", "min"):
         rows = 2 * ROWS
     x = numbers(stored, (outer, rows, columns))
-    backends = ("llvm", "numba") if columns == 17 else ("llvm",)
+    backends = ("llvm", "numba")[: 1 + (columns == 17 and KINDS.index((name, dtype, stored)) % 2)]
     check(name, dtype, x, x.shape, 1, backends)
     check(name, dtype, x[0], x.shape[1:], 0, backends)
 
