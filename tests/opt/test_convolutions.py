@@ -64,6 +64,7 @@ MASKS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MASKS)
 @pytest.mark.parametrize("fold, none", [(sc.sum, 0.0), (sc.max, -np.inf), (sc.prod, 1.0), (sc.max, 0.0)])
 def test_folds_down_columns_of_what_a_mask_chooses(name, fold, none):

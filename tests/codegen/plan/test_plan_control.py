@@ -34,6 +34,7 @@ def runs_right(plan: Plan, f) -> LoopMachine:
     return machine
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(loop_functions, donations, failing, st.booleans(), st.booleans())
 def test_plans_with_loops_compute_what_the_reference_computes(f, donated, fails, fusing, reuse):
@@ -90,6 +91,7 @@ def change(plan: Plan, kind: int, i: int, j: int) -> Plan:
     return replace(plan, steps=(*plan.steps[:k], change_layout(plan.steps[k], kind, i, j), *plan.steps[k + 1 :]))
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None)
 @given(loop_functions, st.integers(0, 9), st.integers(0, 20), st.integers(0, 20), st.booleans())
 def test_a_changed_loop_is_refused_or_still_right(f, kind, i, j, fusing):
