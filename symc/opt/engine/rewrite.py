@@ -1,14 +1,15 @@
 """The driver: applies rules to a graph until none fires, in time linear in its size.
 
 Values are visited operands first. Each is rebuilt on simplified operands and offered to the rules of its op; what a
-rule gives is simplified in turn. Rules look only downwards, so one visit brings a value to its normal form. A rule that
+rule gives is simplified in turn. Rules look only downwards, so one visit brings a value to its normal form; where a rule
+left a value to its other users, and these are gone in the end, the graph is visited once more. A rule that
 raises is disabled and recorded; it never breaks the user's program (``strict`` raises instead). A budget proportional
 to the size of the graph bounds the work even of rules that undo each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -30,6 +31,8 @@ from symc.opt.facts.fact import Fact
 
 #: Firings allowed per value of the graph, and at least.
 BUDGET, MIN_BUDGET = 24, 400
+#: A graph is visited at most so often.
+MOST_VISITS = 8
 #: What is read in more pieces stays whole.
 MOST_PIECES = 8
 NONE: frozenset[str] = frozenset()
@@ -106,6 +109,7 @@ class Rewriter:
         self.done: dict[Value, Value] = {}
         self.uses: dict[Value, int] = {}
         self.slices: dict[Value, list[Value]] = {}
+        self.denied: set[tuple[Callable[[Rewriter, Value], bool], Value]] = set()  # questions answered with no
         self.regions: dict[tuple[Region, tuple[Fact, ...]], Region] = {}
         self.budget = MIN_BUDGET
 
@@ -113,27 +117,44 @@ class Rewriter:
 
     def single_use(self, v: Value) -> bool:
         """True if ``v`` has one user at most (an estimate while the graph changes; never needed for correctness)."""
-        return self.uses.get(v, 1) <= 1
+        return self._answer(Rewriter._used_once, v)
 
     def present(self, v: Value) -> bool:
         """True if ``v`` is computed anyway (an estimate as well)."""
-        return v in self.uses
+        return self._answer(Rewriter._used, v)
 
     def sliced_apart(self, v: Value) -> bool:
         """True if ``v`` is only read in pieces, of which no two have an element in common (an estimate as well).
 
         A rule asks this to read the operands of ``v`` in those pieces instead, so they have as many users from now on.
         """
-        pieces = self.slices.get(v, ())
-        if not 1 < len(pieces) <= MOST_PIECES or self.uses.get(v) != len(pieces) or not apart(pieces):
+        if not self._answer(Rewriter._read_apart, v):
             return False
+        pieces = self.slices[v]
         for o in v.operands:
-            if self.single_use(o):
+            if self._used_once(o):
                 self.slices.setdefault(o, list(pieces))
-            while self.single_use(o):
+            while self._used_once(o):
                 self.uses[o] = len(pieces)
                 o = o.operands[0] if "movement" in o.op.traits and o.operands else o
         return True
+
+    def _answer(self, question: Callable[[Rewriter, Value], bool], v: Value) -> bool:
+        """The answer to a rule's question. The graph may change what was answered with no: it is asked again."""
+        yes = question(self, v)
+        if not yes:
+            self.denied.add((question, v))
+        return yes
+
+    def _used_once(self, v: Value) -> bool:
+        return self.uses.get(v, 1) <= 1
+
+    def _used(self, v: Value) -> bool:
+        return v in self.uses
+
+    def _read_apart(self, v: Value) -> bool:
+        pieces = self.slices.get(v, ())
+        return 1 < len(pieces) <= MOST_PIECES and self.uses.get(v) == len(pieces) and apart(pieces)
 
     # -- running
 
@@ -141,12 +162,23 @@ class Rewriter:
         """The roots in normal form."""
         values = self.look(roots)
         self.budget += BUDGET * len(values)
-        for v in values:  # operands first
+        results = self._visit(roots, values)
+        visits, fired = 1, 0
+        while self.denied and fired < self.fired < self.budget and visits < MOST_VISITS:
+            denied, self.denied, self.done, self.uses, self.slices = self.denied, set(), {}, {}, {}
+            values, fired, visits = self.look(results), self.fired, visits + 1
+            if not any(v in self.uses and question(self, v) for question, v in denied):
+                break
+            results = self._visit(results, values)
+        forget()
+        return results
+
+    def _visit(self, roots: Sequence[Value], values: Sequence[Value]) -> list[Value]:
+        """What comes of the roots when every value, operands first, is simplified."""
+        for v in values:
             if v not in self.done:
                 self._simplify(v)
-        results = [self.done[r] for r in roots]
-        forget()
-        return keep(results, [self.done[v] for v in values if has_effect(v)])
+        return keep([self.done[r] for r in roots], [self.done[v] for v in values if has_effect(v)])
 
     def look(self, roots: Sequence[Value]) -> list[Value]:
         """All values of the roots, after noting who uses them."""
