@@ -158,6 +158,8 @@ def _passes(args: argparse.Namespace) -> int:
         print(f"{k:4} {name:{width}} {p.doc.splitlines()[0]}{again}")
         if p.families and not again:
             print(f"     {'':{width}} rules: {', '.join(p.families)}")
+        if p.why and not again:
+            print(f"     {'':{width}} after {p.after[0]}: {p.why}")
         if p.undone_by and not again:
             print(f"     {'':{width}} not after it: {', '.join(p.undone_by)}")
     print("\nOn request:")

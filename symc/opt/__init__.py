@@ -9,17 +9,9 @@ from typing import TYPE_CHECKING, Any
 from symc.ir import ops as _ops  # noqa: F401  # isort: skip  (rules are built with op records)
 from symc.opt.engine import listed as _listed  # noqa: F401  # isort: skip  (before modules that declare some are imported)
 from symc.opt.engine.declare import rewrite, rule
-from symc.opt.engine.passes import (
-    Optimized,
-    all_passes,
-    graph_pass,
-    optimize,
-    register_pass,
-    run_pass,
-    stabilize_values,
-    unregister_pass,
-)
-from symc.opt.engine.pipelines import DEFAULT, FAST_COMPILE, UNFUSED, Pass
+from symc.opt.engine.pass_registry import Pass, all_passes, graph_pass, register_pass, unregister_pass
+from symc.opt.engine.passes import Optimized, optimize, run_pass, stabilize_values
+from symc.opt.engine.pipelines import DEFAULT, FAST_COMPILE, UNFUSED
 from symc.opt.engine.provenance import Firing, Provenance
 from symc.opt.engine.rule import Rule, all_rules, lookup_rule, temporary_rules, unregister
 

@@ -21,6 +21,7 @@ from symc.ir.ops.effect import has_effect
 from symc.ir.traverse import is_free_leaf, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Value
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
 from symc.opt.fusion.kernel_ops import is_free, is_kernel_op, needs_memory
 from symc.opt.loops.edit import may_fail
@@ -35,6 +36,12 @@ def unchanged_states(f: Function) -> list[Value]:
             if i.role == "state" and k not in f.updates]
 
 
+@standard_pass(
+    "Values of unchanged states alone are cached between calls.",
+    after=("blas",),
+    why="blas says what libraries read; what is marked is not looked into from there on",
+    on=("state",), for_kernels=True,
+)
 def cache_from_state(provenance: Provenance, f: Function) -> Function:
     """``f``, in which what is worth caching between calls is marked."""
     states = unchanged_states(f)

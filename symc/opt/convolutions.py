@@ -29,6 +29,7 @@ from symc.ir.ops.shape import broadcast, pad, reshape, slice_
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.types import complex_dtype
 from symc.ir.value import Region, Value, param
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.edit import Edit
 
@@ -44,6 +45,13 @@ FINE, LONG, COARSE, EACH = 1 << 11, 1 << 17, 1 << 15, 1 << 6
 Way = tuple[Size, Callable[[Value], Value]]
 
 
+@standard_pass(
+    "Long convolutions become products of spectra, where sizes say that this is cheaper.",
+    after=("open_blocks",),
+    why="simplify makes one convolution of several values; decompose knows one way alone; what is compared are times "
+        "of a core",
+    bodies="inner", on=("contraction",), target="cpu",
+)
 def convolutions(provenance: Provenance, f: Function) -> Function:
     """``f`` with long convolutions by transforms."""
     found = {v: ways for v in f.values() if _is_convolution(v) and (ways := _ways(v)) is not None}

@@ -11,10 +11,15 @@ from symc.ir.record import replace
 from symc.ir.traverse import every_value, postorder, region_params
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value, make
+from symc.opt.engine.pass_registry import standard_pass
 
 Wanted = Callable[[Value], bool]
 
 
+@standard_pass(
+    "Checkpoints and blocks become what their regions compute.",
+    records=False, on=("inline",),
+)
 def inline(f: Function) -> Function:
     """Checkpoints, once they are differentiated, are what their regions compute: the same values as without them.
 
@@ -23,6 +28,12 @@ def inline(f: Function) -> Function:
     return _inlined(f, lambda v: "inline" in v.op.traits and not v.attrs.get("opaque"))
 
 
+@standard_pass(
+    "Opaque blocks become what their regions compute.",
+    after=("chains",),
+    why="nothing before may look across the border of an opaque block; kernels may",
+    records=False, on=("inline",),
+)
 def open_blocks(f: Function) -> Function:
     """Opaque blocks are what their regions compute."""
     return _inlined(f, lambda v: "inline" in v.op.traits)

@@ -13,7 +13,7 @@ from symc.errors import PipelineError, did_you_mean
 from symc.ir.function import Function
 from symc.ir.value import Value
 from symc.opt import UNFUSED, Optimized, lookup_rule, optimize
-from symc.opt.engine.passes import find_pass
+from symc.opt.engine.pass_registry import find_pass
 from symc.opt.engine.provenance import expression
 from symc.testing.filecheck import CheckError, check_text
 from symc.tools.inspection import notes

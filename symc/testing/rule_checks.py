@@ -26,7 +26,8 @@ from symc.errors import SymcError
 from symc.grad.reverse import vjp
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
-from symc.opt.engine.passes import all_passes, selected_rules
+from symc.opt.engine.pass_registry import all_passes
+from symc.opt.engine.passes import selected_rules
 from symc.opt.engine.pipelines import STABLE, Selection
 from symc.opt.engine.provenance import expression
 from symc.opt.engine.rewrite import Rewriter

@@ -4,6 +4,7 @@ runner."""
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -25,15 +26,19 @@ from symc.ir.value import Region, fresh_input
 from symc.opt import (
     DEFAULT,
     UNFUSED,
+    Pass,
     all_passes,
     graph_pass,
     optimize,
+    register_pass,
     rewrite,
     stabilize_values,
     temporary_rules,
     unregister_pass,
     why_not,
 )
+from symc.opt.engine.pass_registry import placed
+from symc.opt.engine.pipelines import ON_CUDA, SPINE
 from symc.opt.engine.rewrite import Rewriter
 from symc.opt.engine.rule import all_rules
 from symc.opt.why.catalogue import markdown
@@ -117,6 +122,21 @@ def test_a_users_pass_runs_by_name_and_its_mistakes_are_named():
         for name in ("negate_results", "broken_pass", "not_a_pass"):
             unregister_pass(name)
     assert "negate_results" not in {p.name for p in all_passes()}
+
+
+def test_a_pass_states_where_it_stands_and_why():
+    for p in all_passes():
+        assert bool(p.after) == bool(p.why) and p.target in ("", "cpu", "cuda"), p.name
+    assert {p.name for p in placed(SPINE)} == {*DEFAULT.split(","), *ON_CUDA.split(",")}
+    order = DEFAULT.split(",")
+    for first, then in pairwise(["small_loops", "fuse_matvec", "blas", "cache_from_state", "fuse"]):
+        assert order.index(first) < order.index(then)
+    register_pass(Pass("lost", "Comes after none.", function=lambda f: f, after=("nowhere",)))
+    try:
+        with pytest.raises(PipelineError, match="pass 'lost' comes after 'nowhere', which no pipeline has"):
+            placed(SPINE)
+    finally:
+        unregister_pass("lost")
 
 
 def test_every_pass_of_the_default_pipeline_exists_and_has_a_docstring():

@@ -1,8 +1,9 @@
-"""Rules that are known by name before they are read: a table of symc's own, with what says where each may start. The
+"""Rules and passes that are known before they are read: a table of symc's own, with what says where each may start. The
 module of a rule is imported, and its pattern made, when the rewriter first offers it a value and all ops of the pattern
-have been met.
+have been met; that of a pass when it runs.
 
-The table is made of the rules when there is none of the files as they are, and is kept beside Python's bytecode.
+The table is made of all files of the optimizer when there is none of them as they are, and is kept beside Python's
+bytecode.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing import Any
 from symc.errors import InternalError
 from symc.ir.record import fields
 from symc.ir.value import Value, was_made
+from symc.opt.engine import pass_registry
 from symc.opt.engine.rule import Context, Make, Rule, all_rules, register_late
 
-#: The modules that declare rules, in the order that rules of equal weight are tried in.
-MODULES = tuple("""
+#: The first modules that declare rules, in the order that rules of equal weight are tried in; others follow by name.
+FIRST = tuple("""
     canonicalize decompose fold matmul.products rules.algebra rules.assumed rules.assumptions rules.branches
     rules.collect rules.composed rules.concats rules.debug rules.edges rules.error_function rules.exponentials
     rules.inverses rules.structure rules.factors rules.hyperbolic rules.slices rules.reads rules.indexing
@@ -29,8 +31,9 @@ MODULES = tuple("""
     rules.writes rules.sparse rules.inverse_functions
 """.split())
 PACKAGE = "symc.opt."
-#: What else decides where rules may start.
-OTHERS = ("engine.rule", "engine.declare", "engine.pattern", "engine.terms", "engine.examples", "engine.listed")
+HERE = os.path.dirname(os.path.dirname(__file__))
+#: The folders of rules and passes; "" is the package itself.
+FOLDERS = ("", "rules", "loops", "matmul", "fusion", "facts")
 #: What the table says of a rule, in this order.
 COLUMNS = ("name", "module", "family", "exact", "roots", "needs", "weight", "kinds", "tags", "traits", "contextual",
            "by_pattern", "keeps_kind", "ops")
@@ -84,17 +87,24 @@ for _name in fields(Rule):
 
 
 def install() -> None:
-    """Register the rules of the table; without one, read all rules and make it."""
+    """Register the rules and passes of the table; without one, read all files and make it."""
     stamp = _stamp()
-    rows = _kept(stamp)
-    if rows is None:
-        for module in MODULES:
+    kept = _kept(stamp)
+    if kept is None:
+        from pkgutil import iter_modules  # takes as long as the table does
+
+        found = {f"{folder}.{m.name}".lstrip(".") for folder in FOLDERS
+                 for m in iter_modules([os.path.join(HERE, folder)]) if not m.ispkg}
+        for module in (*FIRST, *sorted(found.difference(FIRST))):
             import_module(PACKAGE + module)
         _keep(stamp)
         return
-    for row in rows:
+    rules, passes = kept
+    for row in rules:
         r = Listed(row)
         register_late(r, r.module, r.take)
+    for stated in passes:
+        pass_registry.take_row(stated)
 
 
 def place() -> str:
@@ -102,33 +112,35 @@ def place() -> str:
     return cache_from_source(__file__).removesuffix(".pyc") + ".rules"
 
 
-def _stamp() -> tuple[Any, ...] | None:
-    """Sizes and times of the files that decide what the table says; None where there are none."""
-    here = os.path.dirname(os.path.dirname(__file__))
-    try:
-        found = [os.stat(os.path.join(here, *m.split(".")) + ".py") for m in (*MODULES, *OTHERS)]
-    except OSError:
-        return None
-    return tuple((s.st_size, s.st_mtime_ns) for s in found)
+def _stamp() -> tuple[tuple[str, int, int], ...]:
+    """Names, sizes and times of the files that decide what the table says; none where there are no files."""
+    found = []
+    for folder in (*FOLDERS, "engine"):
+        try:
+            with os.scandir(os.path.join(HERE, folder)) as entries:
+                found += [(e.path, (s := e.stat()).st_size, s.st_mtime_ns) for e in entries if e.name.endswith(".py")]
+        except OSError:
+            return ()
+    return tuple(sorted(found))
 
 
-def _kept(stamp: tuple[Any, ...] | None) -> Any:
+def _kept(stamp: tuple[Any, ...]) -> Any:
     try:
         with open(place(), "rb") as f:
-            of, rows = marshal.load(f)
+            of, *rows = marshal.load(f)
     except (OSError, EOFError, ValueError, TypeError):  # no file, or not a whole one
         return None
-    return rows if stamp is not None and of == stamp else None
+    return rows if stamp and of == stamp else None
 
 
-def _keep(stamp: tuple[Any, ...] | None) -> None:
+def _keep(stamp: tuple[Any, ...]) -> None:
     """Write the table, unless that is not possible."""
     rows = [tuple(_plain(getattr(r, c)) for c in COLUMNS) for r in all_rules()]
     own = f"{place()}.{os.getpid()}"
     try:
         os.makedirs(os.path.dirname(own), exist_ok=True)
         with open(own, "wb") as f:
-            marshal.dump((stamp, rows), f)
+            marshal.dump((stamp, rows, pass_registry.rows()), f)
         os.replace(own, place())
     except OSError:
         pass

@@ -10,12 +10,12 @@ from __future__ import annotations
 import functools
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
 from symc.errors import InternalError, PipelineError
-from symc.ir import extensions, location
+from symc.ir import location
 from symc.ir.bodies import is_control
 from symc.ir.facts import Facts
 from symc.ir.function import Function, with_sizes_unified
@@ -27,60 +27,15 @@ from symc.ir.traverse import every_value, postorder, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input
 from symc.opt.canonicalize import NUMBERS_LAST
-from symc.opt.engine.pipelines import DEFAULT, FORM, PASSES, STABLE, Pass, Selection, parse_pipeline
+from symc.opt.engine.pass_registry import Pass, all_passes, find_pass
+from symc.opt.engine.pipelines import DEFAULT, FORM, STABLE, Selection, parse_pipeline
 from symc.opt.engine.provenance import Provenance
-from symc.opt.engine.regions import FunctionPass, in_bodies, live_lines, with_lines
+from symc.opt.engine.regions import in_bodies, live_lines, with_lines
 from symc.opt.engine.rewrite import Rewriter
 from symc.opt.engine.rule import ANY, OPT_IN, Rule, all_rules, known_names, remembered
 from symc.opt.engine.terms import answers_kept
 from symc.opt.facts.analysis import Analysis
 from symc.opt.widen import widened
-
-_passes: dict[str, Pass] = {}
-
-
-def register_pass(p: Pass) -> Pass:
-    """Add a pass. Its name must be new."""
-    if p.name in _passes:
-        raise PipelineError(f"a pass is already called {p.name!r}")
-    how = p.function or p.records
-    extensions.note("pass", p.name, extensions.PACKAGE if how is None else extensions.file_of(how))
-    _passes[p.name] = p
-    return p
-
-
-for _pass in PASSES:
-    register_pass(_pass)
-
-
-def unregister_pass(name: str) -> None:
-    """Take a user's pass out again."""
-    if name in _passes:
-        extensions.note_removal("pass", name)
-        del _passes[name]
-
-
-def graph_pass(name: str, bodies: bool = False) -> Callable[[FunctionPass], FunctionPass]:
-    """Declare a pass: a function from Function to Function, for pipelines to name.
-
-    ``bodies``: it also runs on the bodies of loops and branches, each given as a function of its params.
-    """
-
-    def declare(f: FunctionPass) -> FunctionPass:
-        register_pass(Pass(name, (f.__doc__ or "").strip(), function=f, bodies="inner" if bodies else ""))
-        return f
-
-    return declare
-
-
-def find_pass(name: str) -> Pass | None:
-    """The pass called ``name``, if there is one."""
-    return _passes.get(name)
-
-
-def all_passes() -> list[Pass]:
-    """Every pass, by name."""
-    return [_passes[n] for n in sorted(_passes)]
 
 
 @dataclass(frozen=True)
@@ -113,7 +68,7 @@ def optimize(f: Function, pipeline: str = DEFAULT, *, strict: bool = False, veri
 
     Raises PipelineError for an unknown pass, rule or tag.
     """
-    selection = parse_pipeline(pipeline, _passes, known_names())
+    selection = parse_pipeline(pipeline, [p.name for p in all_passes()], known_names())
     warned = check_order(selection.passes)
     with no_collections(), answers_kept():
         found = _optimize(f, selection, strict, verify)
@@ -129,7 +84,8 @@ def _optimize(f: Function, selection: Selection, strict: bool, verify: bool) -> 
     left: dict[str, Function] = {}  # what a pass on whole functions left as it was: it would again
     known: tuple[Function | None, frozenset[str]] = (None, frozenset())
     for name in selection.passes:
-        p, families = _passes[name], set(_passes[name].families)
+        p = _known(name)
+        families = set(p.families)
         known = known if known[0] is f else (f, words_of(f))
         if (
             families and settled[0] is f.body and families <= settled[1]
@@ -150,6 +106,12 @@ def _optimize(f: Function, selection: Selection, strict: bool, verify: bool) -> 
         out.report.append(step)
     out.function = f
     return out
+
+
+def _known(name: str) -> Pass:
+    p = find_pass(name)
+    assert p is not None, name
+    return p
 
 
 def words_of(f: Function) -> frozenset[str]:
@@ -185,7 +147,7 @@ def _can_apply(p: Pass, words: frozenset[str], selection: Selection) -> bool:
 def check_order(names: Sequence[str]) -> bool:
     """Warn of passes in an order that cannot work; whether there are any."""
     for k, name in enumerate(names):
-        late = [n for n in names[k + 1 :] if n in _passes[name].undone_by]
+        late = [n for n in names[k + 1 :] if n in _known(name).undone_by]
         if late:
             warnings.warn(
                 f"pipeline: {late[0]} comes after {name}, which it undoes or which leaves it nothing to look at; "

@@ -1,10 +1,10 @@
 """The driver: applies rules to a graph until none fires, in time linear in its size.
 
 Values are visited operands first. Each is rebuilt on simplified operands and offered to the rules of its op; what a
-rule gives is simplified in turn. Rules look only downwards, so one visit brings a value to its normal form; where a rule
-left a value to its other users, and these are gone in the end, the graph is visited once more. A rule that
-raises is disabled and recorded; it never breaks the user's program (``strict`` raises instead). A budget proportional
-to the size of the graph bounds the work even of rules that undo each other.
+rule gives is simplified in turn. Rules look only downwards, so one visit brings a value to its normal form; where a
+rule left a value to its other users, and these are gone in the end, the graph is visited once more. A rule that raises
+is disabled and recorded; it never breaks the user's program (``strict`` raises instead). A budget proportional to the
+size of the graph bounds the work even of rules that undo each other.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class Rewriter:
         return results
 
     def _visit(self, roots: Sequence[Value], values: Sequence[Value]) -> list[Value]:
-        """What comes of the roots when every value, operands first, is simplified."""
+        """Simplifies every value, operands first; gives what the roots become."""
         for v in values:
             if v not in self.done:
                 self._simplify(v)

@@ -17,6 +17,7 @@ from symc.ir.ops.kernel import bounded, checked_index
 from symc.ir.ranges import UNKNOWN, Range, wrapped_index
 from symc.ir.traverse import rebuild, region_params
 from symc.ir.value import Region, Value, make
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.regions import as_function, with_lines
 from symc.opt.facts.analysis import Analysis
 from symc.opt.facts.fact import Fact
@@ -42,6 +43,12 @@ def _keeps_numbers(v: Value) -> bool:
     return v.op.name == "cast" and np.can_cast(v.operands[0].dtype, v.dtype, "safe")
 
 
+@standard_pass(
+    "Gathers read only where an index was checked.",
+    after=("hoist_movements",),
+    why="all that could prove an index in bounds or drop a gather is done",
+    records=False, on=("indices",), for_kernels=True,
+)
 def check_indices(f: Function) -> Function:
     """The function, and the bodies in it, with a check before every gather and scatter that may be out of bounds."""
     return _Checker(f, Analysis()).run()

@@ -25,6 +25,7 @@ from symc.ir.ops.kernel import bounded, fused, results_of
 from symc.ir.ops.store import is_epilogue
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.value import Value
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.regions import in_bodies
 from symc.opt.fusion.column_folds import axes_together, can_be_column_fold, trailing
@@ -380,6 +381,12 @@ def fuse(f: Function, provenance: Provenance | None = None) -> Function:
     return Fusion(written_by_part(f), provenance).run()
 
 
+@standard_pass(
+    "Values that kernels can compute together become `fused` ones.",
+    name="fuse", reasons="of_fuse", makes=("fused",), for_kernels=True,
+    undone_by=("check_indices", "small_loops", "fuse_matvec", "blas", "pack", "chains", "decompose", "simplify",
+               "stabilize"),
+)
 def fuse_all(provenance: Provenance, f: Function) -> Function:
     """``fuse``, in the bodies of loops and branches too; records which kernel computes what."""
     return in_bodies(partial(fuse, provenance=provenance), f)

@@ -14,12 +14,19 @@ from symc.ir.ops.control import scan
 from symc.ir.traverse import postorder, users
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.loops.batch import pure
 from symc.opt.loops.dead import tidy
 from symc.opt.loops.edit import Results, depends, moved
 from symc.opt.loops.form import Carry, Loop, on_loops
 
 
+@standard_pass(
+    "Sums over steps of products are one product outside of the loop.",
+    after=("pull_out",),
+    why="of what is stacked anyway sums cost nothing",
+    bodies="inner", on=("control",),
+)
 @on_loops("accumulate", scan)
 def accumulate(loop: Loop) -> Results | None:
     """Forms sums over steps outside of a loop."""

@@ -17,6 +17,7 @@ from symc.ir.ops.shape import broadcast
 from symc.ir.traverse import postorder, users
 from symc.ir.types import TensorType
 from symc.ir.value import Value
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
 from symc.opt.facts.forms import turned_steps
 from symc.opt.loops.branches import Branches
@@ -27,6 +28,12 @@ from symc.opt.loops.form import Given, Loop
 MOST_ROUNDS = 16
 
 
+@standard_pass(
+    "Loops and branches carry along nothing that is not used.",
+    after=("last_state",),
+    why="both leave carries that nobody needs; and hoist moves no dead code",
+    bodies="inner", on=("control",),
+)
 def dead_loop(provenance: Provenance, f: Function) -> Function:
     """``f`` without what its loops and branches do for nothing."""
     edit = Edit(f, provenance, "dead_loop")

@@ -11,11 +11,18 @@ from symc.ir.ops.control import scan, while_
 from symc.ir.ops.effect import has_effect
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.loops.dead import reads_elements, tidy
 from symc.opt.loops.edit import Results, depends, may_fail, runs
 from symc.opt.loops.form import Loop, on_loops
 
 
+@standard_pass(
+    "Values that are the same in every step of a loop are computed once.",
+    after=("pretranspose",),
+    why="what is the same in every step is not stacked by those that follow",
+    bodies="inner", on=("control",), reasons="of_hoist",
+)
 @on_loops("hoist", scan, while_)
 def hoist(loop: Loop) -> Results | None:
     """Computes invariant values of a loop outside."""

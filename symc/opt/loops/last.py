@@ -19,6 +19,7 @@ from symc.ir.ops.logic import where
 from symc.ir.ops.shape import broadcast, concat, reshape, slice_
 from symc.ir.traverse import users
 from symc.ir.value import Value
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.dead import tidy
 from symc.opt.loops.edit import Edit, Results
@@ -31,6 +32,12 @@ MOST_ROWS = 4
 Reader = tuple[Value, list[int]]
 
 
+@standard_pass(
+    "Of results of which only the last steps are read, only those are kept.",
+    after=("merge_scans",),
+    why="a stack of which a gradient needs all rows is kept once",
+    bodies="inner", on=("control",),
+)
 def last_state(provenance: Provenance, f: Function) -> Function:
     """``f`` without stacks of which only the last rows are read."""
     edit = Edit(f, provenance, "last_state")

@@ -12,11 +12,18 @@ from symc.ir.ops.kernel import results_of
 from symc.ir.ops.shape import flip, slice_
 from symc.ir.traverse import users
 from symc.ir.value import Value
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.edit import Edit, Results
 from symc.opt.loops.form import Loop
 
 
+@standard_pass(
+    "A loop over reversed rows goes the other way.",
+    after=("stabilize",),
+    why="only loops that go in one direction are merged",
+    bodies="inner", on=("control",),
+)
 def reverse_loops(provenance: Provenance, f: Function) -> Function:
     """``f`` with loops that go in the direction that needs fewer reversals."""
     edit = Edit(f, provenance, "reverse_loops")

@@ -18,6 +18,7 @@ from symc.ir.ops.control import cond, scan
 from symc.ir.ops.effect import has_effect
 from symc.ir.ops.kernel import results_of
 from symc.ir.value import Value
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.branches import Branches
 from symc.opt.loops.dead import equal_carries, tidy, tidy_branches
@@ -25,6 +26,13 @@ from symc.opt.loops.edit import Edit, ordered
 from symc.opt.loops.form import Carry, Given, Loop
 
 
+@standard_pass(
+    "Loops over the same steps become one loop, choices by one value one choice.",
+    after=("reverse_loops",),
+    why="the loop of a gradient was stabilized before it was differentiated: only then it says the same as the "
+        "user's; simplify, which is later, looks at who else uses a value",
+    bodies="outer", on=("control",), reasons="of_merge_scans",
+)
 def merge_scans(provenance: Provenance, f: Function) -> Function:
     """``f`` with loops over the same steps, and choices by the same value, merged."""
     tried: set[Hashable] = set()

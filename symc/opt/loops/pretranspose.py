@@ -14,11 +14,19 @@ from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.shape import transpose
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.loops.dead import tidy
 from symc.opt.loops.edit import Results, depends, runs
 from symc.opt.loops.form import Loop, on_loops
 
 
+@standard_pass(
+    "A matrix that every step multiplies with is transposed once, if it must be.",
+    after=("pack",),
+    why="it lays out what pack put together; hoist takes the transposed matrix out of the loops around, too; simplify "
+        "would put a transpose back into the product that reads it",
+    bodies="inner", on=("control",),
+)
 @on_loops("pretranspose", scan, while_)
 def pretranspose(loop: Loop) -> Results | None:
     """Transposes captured matrices, which a loop reads across their rows, outside of it."""

@@ -16,6 +16,7 @@ from symc.ir.location import NOWHERE
 from symc.ir.ops.control import scan
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.loops.batch import all_steps, can_batch, is_expensive, pure
 from symc.opt.loops.dead import tidy
 from symc.opt.loops.edit import Results, depends
@@ -29,6 +30,12 @@ FEW_BYTES = 1 << 20
 MOST_STACKS = 64
 
 
+@standard_pass(
+    "Products of rows are computed for all steps at once, before the loop.",
+    after=("hoist",),
+    why="a product that needs no carry is made of rows, not of stacked rows",
+    bodies="inner", on=("control",), reasons="of_push_out",
+)
 @on_loops("push_out", scan)
 def push_out(loop: Loop) -> Results | None:
     """Computes products of rows before a loop."""
@@ -106,6 +113,12 @@ def _before(loop: Loop) -> list[Value]:
 # --- after the loop ---------------------------------------------------------------------------------------------------
 
 
+@standard_pass(
+    "Products that no carry needs are computed for all steps at once, after the loop.",
+    after=("push_out",),
+    why="rows are taken before",
+    bodies="inner", on=("control",),
+)
 @on_loops("pull_out", scan)
 def pull_out(loop: Loop) -> Results | None:
     """Computes products that no carry needs after a loop."""

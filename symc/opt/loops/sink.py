@@ -10,6 +10,7 @@ from symc.ir.ops.control import cond
 from symc.ir.ops.effect import has_effect
 from symc.ir.traverse import postorder, rebuild, region_params
 from symc.ir.value import Value
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.branches import Branches
 from symc.opt.loops.dead import tidy_branches
@@ -20,6 +21,12 @@ from symc.opt.loops.form import Given
 Place = tuple[Value, int]
 
 
+@standard_pass(
+    "Values that one branch alone needs are computed in it.",
+    after=("accumulate",),
+    why="what is the same in every step is computed once, not in a branch of every step",
+    bodies="inner", on=("control",),
+)
 def sink(provenance: Provenance, f: Function) -> Function:
     """``f`` with values that one branch alone needs computed there."""
     edit = Edit(f, provenance, "sink")

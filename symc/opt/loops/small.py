@@ -32,6 +32,7 @@ from symc.ir.requires import required
 from symc.ir.traverse import close_over, postorder, rebuild, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input, make
+from symc.opt.engine.pass_registry import standard_pass
 
 #: Compile time grows faster than the number of scalar operations.
 MOST_OPERATIONS = 256
@@ -45,6 +46,12 @@ class TooLarge(Exception):
     """The loop is not small: it keeps its own step."""
 
 
+@standard_pass(
+    "Loops on a few numbers become one kernel each.",
+    after=("check_indices",),
+    why="check_indices looks at ordinary ops; what is made here is a kernel",
+    records=False, on=("scan", "while"), bodies="outer", reasons="of_small_loops", makes=("loop",), for_kernels=True,
+)
 def small_loops(f: Function) -> Function:
     """Loops on a few numbers become kernels."""
     done: dict[Value, Value] = {}

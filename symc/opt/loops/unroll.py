@@ -17,6 +17,7 @@ from symc.ir.reference import run_values
 from symc.ir.traverse import postorder, region_params, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.branches import Branches
 from symc.opt.loops.edit import Edit, Results, may_fail, moved
@@ -29,6 +30,12 @@ MOST_STEPS, MOST_VALUES = 4, 64
 MOST_CHOSEN, MOST_ELEMENTS = 8, 64
 
 
+@standard_pass(
+    "Loops of few steps and choices that are made become ordinary values.",
+    after=("fold",),
+    why="fold says which choices are made, and all that comes later simplifies what is written out",
+    bodies="inner", on=("control",), reasons="of_unroll",
+)
 def unroll(provenance: Provenance, f: Function) -> Function:
     """``f`` without loops and choices that are not worth it."""
     edit = Edit(f, provenance, "unroll")

@@ -30,6 +30,7 @@ from symc.ir.ops.store import is_epilogue
 from symc.ir.record import dataclass, field
 from symc.ir.value import Value
 from symc.opt.empty import unguarded
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
 from symc.opt.facts.linear_sums import ONE, Coefficient, Sum, collect, summands, together
 from symc.opt.fusion.kernel_ops import is_free, is_kernel_op, reads_in_place
@@ -39,6 +40,13 @@ from symc.opt.loops.edit import Edit
 DTYPES = "fdFD"
 
 
+@standard_pass(
+    "Sums of products become products that add to what is there.",
+    after=("native_products",),
+    why="decompose makes sums of what has a name and takes small products apart; kernels of small loops multiply "
+        "themselves; the sums that are left belong to kernels",
+    bodies="inner", on=("dot", "gemm"), reasons="of_blas", makes=("gemm",),
+)
 def blas(provenance: Provenance, f: Function) -> Function:
     """``f`` with products that add."""
     found = find(f)

@@ -23,6 +23,7 @@ from symc.ir.traverse import postorder, rebuild
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, param
 from symc.opt.empty import factor_of_sum
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
 from symc.opt.facts.analysis import Analysis
 from symc.opt.loops.edit import Edit
@@ -35,6 +36,13 @@ from symc.opt.matmul.pack_costs import elements
 LESS = 1.1
 
 
+@standard_pass(
+    "Products of several matrices are multiplied in the order that costs least.",
+    after=("simplify.2",),
+    why="simplify has put transposes into the products; a product of matrices that are the same in every step is "
+        "computed once",
+    bodies="inner", on=("dot",),
+)
 def chains(provenance: Provenance, f: Function) -> Function:
     """``f`` with products of several matrices in the best order."""
     values = f.values()

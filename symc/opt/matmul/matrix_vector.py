@@ -18,6 +18,7 @@ from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast
 from symc.ir.record import dataclass
 from symc.ir.value import Value
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
 from symc.opt.fusion.column_folds import MOST
 from symc.opt.fusion.kernel_ops import is_fold, is_kernel_op, is_movement, reads_in_place
@@ -39,6 +40,13 @@ class Product:
     axis: int
 
 
+@standard_pass(
+    "Products of one matrix and vectors that need one reading of it become sums.",
+    after=("small_loops",),
+    why="blas would add to the products that it takes; loops that are one kernel read small matrices only; one core "
+        "goes through a matrix row by row",
+    bodies="inner", on=("dot",), reasons="of_fuse_matvec", target="cpu", for_kernels=True,
+)
 def fuse_matvec(provenance: Provenance, f: Function) -> Function:
     """``f`` with sums for such products."""
     chosen = {p.value: p for pair in pairs(f) for p in pair}

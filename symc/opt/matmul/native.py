@@ -9,11 +9,19 @@ from symc.ir.ops.cast import cast
 from symc.ir.ops.linalg import dot
 from symc.ir.traverse import rebuild
 from symc.ir.value import Value, make
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.edit import Edit
 from symc.opt.matmul.products import is_outer, is_small
 
 
+@standard_pass(
+    "Products of 16-bit factors read them as they are stored.",
+    after=("fuse_matvec",),
+    why="decompose takes small products apart, hoist_movements brings movements to the casts of factors; blas would "
+        "add to the products that it takes",
+    bodies="inner", on=("dot",), target="cuda",
+)
 def native_products(provenance: Provenance, f: Function) -> Function:
     """``f`` with the products of 16-bit factors in their dtype."""
     if not any(v.op is cast and is_narrow(v.dtype) and v.operands[0].op is dot for v in f.values()):

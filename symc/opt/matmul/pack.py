@@ -19,6 +19,7 @@ from symc.ir.location import NOWHERE, Inside, merge_inside
 from symc.ir.traverse import resolve
 from symc.ir.value import Region, Value
 from symc.opt.cache_from_state import unchanged_states
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.regions import as_function, with_bodies, with_lines
 from symc.opt.loops.joined_slices import join_rows, join_stacks
@@ -27,6 +28,14 @@ from symc.opt.matmul.pack_parts import Scene
 from symc.opt.matmul.pack_sums import joining, sum_of
 
 
+@standard_pass(
+    "Products that share an operand, and sums of products, become one product.",
+    after=("dead_loop", "sink"),
+    why="hoist takes the weights that it puts side by side out of loops, push_out moves one product where there were "
+        "many; products of all steps meet others outside of their loops; what is read in parts alone, simplify "
+        "computes in parts",
+    on=("dot", "control"), reasons="of_pack",
+)
 def pack(provenance: Provenance, f: Function) -> Function:
     """``f`` with fewer and larger products, in the bodies of its loops and branches too."""
     unchanged = set(unchanged_states(f))  # what is made of them is kept between calls

@@ -16,10 +16,17 @@ from symc.ir.ops.solve import lu_solve
 from symc.ir.ops.spectral import svd
 from symc.ir.traverse import replace
 from symc.ir.value import Value
+from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.edit import Edit
 
 
+@standard_pass(
+    "Values that a factorization needed anyway gives too are taken from it.",
+    after=("canonicalize.2",),
+    why="decompose makes factorizations of what has a name",
+    bodies="inner", on=("part_of", "lu_solve"),
+)
 def share_factors(provenance: Provenance, f: Function) -> Function:
     """``f`` with fewer factorizations."""
     values = f.values()

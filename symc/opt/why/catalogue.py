@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from symc.ir.traverse import close_over, postorder, region_params, replace
 from symc.ir.value import Value
-from symc.opt.engine.passes import all_passes
+from symc.opt.engine.pass_registry import all_passes
 from symc.opt.engine.provenance import expression
 from symc.opt.engine.rewrite import Rewriter
 from symc.opt.engine.rule import ANY, OPT_IN, Rule, all_rules

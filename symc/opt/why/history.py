@@ -158,7 +158,7 @@ def _told(firings: Sequence[Firing], names: Mapping[Value, str]) -> list[list[st
 def law(r: Rule | None, f: Firing) -> str:
     """The reason of a rule or pass, and whether the numbers stay the same."""
     if r is None:
-        from symc.opt.engine.passes import find_pass
+        from symc.opt.engine.pass_registry import find_pass
 
         p = find_pass(f.rule)
         return p.doc.splitlines()[0] if p is not None and p.doc else "a pass of the user's"

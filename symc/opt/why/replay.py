@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from symc.ir.function import Function
 from symc.ir.record import replace
 from symc.ir.value import Value
-from symc.opt.engine.passes import all_passes, selected_rules
+from symc.opt.engine.pass_registry import all_passes
+from symc.opt.engine.passes import selected_rules
 from symc.opt.engine.pipelines import parse_pipeline
 from symc.opt.engine.provenance import Firing, Provenance
 from symc.opt.engine.rewrite import Rewriter

@@ -20,7 +20,7 @@ from symc.ir.op import all_ops
 from symc.ir.text import splat_of
 from symc.ir.traverse import every_value, is_free_leaf, postorder
 from symc.ir.value import Value
-from symc.opt.engine.passes import Pass, all_passes, find_pass
+from symc.opt.engine.pass_registry import Pass, all_passes, find_pass
 from symc.opt.engine.pattern import Node, Number, Pattern, Terms, Var, match, weight
 from symc.opt.engine.provenance import expression
 from symc.opt.engine.rewrite import Rewriter
