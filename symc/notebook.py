@@ -151,7 +151,7 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[Any]], left: Sequence[b
         f"{''.join(row('td', r) for r in every[:ROWS])}</table>{more * (len(every) > ROWS)}"
 
 
-def of_columns(columns: Sequence[Any], caption: str = "") -> str:
+def of_columns(columns: Sequence[Any]) -> str:
     """A table of ``symc.tools.profiling.tables.Column``."""
     return table([c.title for c in columns], zip(*[c.cells for c in columns], strict=True),
-                 [c.left for c in columns], caption)
+                 [c.left for c in columns])

@@ -75,8 +75,8 @@ def pool(f: Callable[..., Any], **more: Callable[[Node], Any]) -> Callable[..., 
     return run
 
 
-def over_axes(x: Tensor, f: Callable[..., Any], first: int = 2) -> Tensor:
-    return f(x, axis=tuple(range(first, x.ndim)), keepdims=True)
+def over_axes(x: Tensor, f: Callable[..., Any]) -> Tensor:
+    return f(x, axis=tuple(range(2, x.ndim)), keepdims=True)
 
 
 def _columns(t: Tensor, x: Tensor) -> Tensor:

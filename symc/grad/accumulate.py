@@ -19,7 +19,8 @@ from symc.ir.dim import Size, names
 from symc.ir.op import Elementwise, Linear, splat
 from symc.ir.ops.arithmetic import div, mul
 from symc.ir.ops.cast import cast
-from symc.ir.ops.index import dynamic_slice, dynamic_update_slice, scatter
+from symc.ir.ops.dynamic_slice import dynamic_slice, dynamic_update_slice
+from symc.ir.ops.index import scatter
 from symc.ir.ops.leaf import size as size_value
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.reduce import sum_

@@ -27,7 +27,8 @@ from symc.ir.closure_scope import ClosureScope, dependent, open_quietly, substit
 from symc.ir.dim import Size
 from symc.ir.ops.arithmetic import floordiv, maximum, minimum
 from symc.ir.ops.compare import ge, lt
-from symc.ir.ops.index import dynamic_slice, dynamic_update_slice, like_shape
+from symc.ir.ops.dynamic_slice import dynamic_slice, dynamic_update_slice
+from symc.ir.ops.index import zeros_of
 from symc.ir.ops.kernel import results_of
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.logic import where
@@ -230,7 +231,7 @@ def _ceildiv(a: Value, b: Value | int) -> Value:
 
 def _rows(x: Value, n: Size) -> Value:
     """Zeros for n values like ``x``."""
-    return like_shape(x, (n, *x.shape))
+    return zeros_of(x, (n, *x.shape))
 
 
 def _put(rows: Value, x: Value, at: Value) -> Value:

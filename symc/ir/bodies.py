@@ -10,7 +10,7 @@ there before is captured. Values are interned, so "built" means that it was aske
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from symc.ir import location
@@ -106,19 +106,17 @@ def close(params: Sequence[Value], captured: Sequence[Value], results: Sequence[
     return Body(region, notes)
 
 
-def open_body(
-    v: Value, k: int, leaves: Sequence[Value], derive: Callable[[Locs], Locs] = lambda locs: locs
-) -> list[Value]:
-    """The results of region ``k`` of ``v`` on other leaves. Values note their lines in ``v``, through ``derive``."""
+def open_body(v: Value, k: int, leaves: Sequence[Value]) -> list[Value]:
+    """The results of region ``k`` of ``v`` on other leaves. Values note their lines in ``v``."""
     region = v.regions[k]
     notes = location.inside(v)
     lines = notes.get(region, {})
 
     def carry(old: Value, new: Value) -> None:
         if old in lines:
-            location.note(new, derive(lines[old]))
+            location.note(new, lines[old])
         if old.regions:
-            location.note_inside(new, {r: {x: derive(locs) for x, locs in own.items()} for r, own in notes.items()})
+            location.note_inside(new, {r: dict(own) for r, own in notes.items()})
 
     with location.at(()):
         return replace(region.results, dict(zip(region_params(region), leaves, strict=True)), carry)

@@ -25,8 +25,8 @@ from symc.ir.op import lookup
 from symc.ir.ops.shape import inverse_permutation
 from symc.ir.traverse import rebuild
 from symc.ir.value import Value
-from symc.numpy_api.indexing import Parsed
 from symc.numpy_api.manipulation import permuted, reshaped
+from symc.numpy_api.parsed_index import Parsed
 from symc.numpy_api.updates import insert
 from symc.tensors.callsite import Scope, active, caller
 from symc.tensors.deferred import mapped

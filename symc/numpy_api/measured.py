@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from symc.errors import ShapeError
-from symc.numpy_api.indexing import coordinates, places
 from symc.numpy_api.manipulation import normal_axis
+from symc.numpy_api.parsed_index import coordinates, places
 from symc.numpy_api.promotion import rows, same_dtype
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import API, public

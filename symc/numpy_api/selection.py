@@ -11,8 +11,8 @@ from symc.errors import DTypeError, IndexingError, InputError, OutOfRangeError, 
 from symc.ir.dim import Size, known_equal, product
 from symc.ir.op import lookup
 from symc.ir.ops.shape import at_least
-from symc.numpy_api.indexing import wrapped_size
 from symc.numpy_api.manipulation import normal_axes, normal_axis
+from symc.numpy_api.parsed_index import wrapped_size
 from symc.numpy_api.promotion import broadcast_shape, of_shape, rows, same_dtype
 from symc.tensors.convert import as_tensor, placed
 from symc.tensors.public import API, public

@@ -17,8 +17,9 @@ from symc.ir.ops.reduce import identity
 from symc.ir.ops.shape import at_least, flip, inverse_permutation
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
-from symc.numpy_api.indexing import Parsed, getitem, parse, read, result_axes, truths, with_new_axes
+from symc.numpy_api.indexing import getitem, read, result_axes, truths, with_new_axes
 from symc.numpy_api.manipulation import permuted, reshaped
+from symc.numpy_api.parsed_index import Parsed, parse
 from symc.numpy_api.promotion import check_range, rows, stretch
 from symc.numpy_api.ufuncs import choose
 from symc.tensors.callsite import active

@@ -14,7 +14,6 @@ matrix, so that nothing must be waited for.
 from __future__ import annotations
 
 from symc.ir.function import Function
-from symc.ir.traverse import rebuild
 from symc.ir.value import Value
 from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
@@ -58,12 +57,11 @@ def _rewritten(provenance: Provenance, name: str, f: Function, down: bool = Fals
     """``f`` with ops in the form that their fact of this name gives. ``down``: only where the last axis stays."""
     if not any(getattr(v.op.facts, name) for v in f.values()):
         return f
-    edit = Edit(f, provenance, name)
 
-    def lowered(v: Value) -> Value | None:
+    def lowered(_: Value, v: Value) -> Value | None:
         form = getattr(v.op.facts, name)
         if form is None or down and v.operands[0].ndim - 1 in v.attrs["axes"]:
             return None
-        return form(rebuild(v, [edit.done[o] for o in v.operands]))
+        return form(v)
 
-    return edit.each(lowered)
+    return Edit(f, provenance, name).each(lowered)

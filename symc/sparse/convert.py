@@ -7,7 +7,7 @@ from typing import Any
 from symc.errors import ShapeError
 from symc.ir.dim import known_different
 from symc.ir.record import replace
-from symc.numpy_api.indexing import places
+from symc.numpy_api.parsed_index import places
 from symc.sparse.formats import CLASSES, COO
 from symc.sparse.value import CONVERSIONS, SparseValue, of_shape
 from symc.tensors.public import API

@@ -15,9 +15,10 @@ from symc.ir import location
 from symc.ir.dim import Size
 from symc.ir.op import Op, splat
 from symc.ir.ops.arithmetic import maximum, minimum
+from symc.ir.ops.dynamic_slice import dynamic_slice, dynamic_update_slice
 from symc.ir.ops.elementwise import spread
 from symc.ir.ops.gemm import combine, gemm, parts, product_of
-from symc.ir.ops.index import dynamic_slice, dynamic_update_slice, gather, scatter
+from symc.ir.ops.index import gather, scatter
 from symc.ir.ops.kernel import bounded, check_index
 from symc.ir.ops.leaf import get, iota, scalar, size
 from symc.ir.ops.linalg import dot, free_axes

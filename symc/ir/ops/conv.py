@@ -10,19 +10,20 @@ are copied side by side (and stay in the cache), then multiplied. So memory does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size, floordiv, product
-from symc.ir.dtypes import computed, is_narrow
+from symc.ir.dtypes import is_narrow
 from symc.ir.facts import Facts
 from symc.ir.op import Decompose, Multilinear, Op, register, splat
 from symc.ir.ops.arithmetic import add, conjugate, mul
 from symc.ir.ops.cast import cast
 from symc.ir.ops.control import scan
+from symc.ir.ops.conv_reference import conv_reference, filter_reference, input_reference, samples_of
 from symc.ir.ops.elementwise import check_arity, check_kind
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.linalg import dot
@@ -118,11 +119,10 @@ def _columns(x: Value, lead: int, window: Window, stride: Steps, dilation: Steps
     return _grouped(windows(x, window=window, stride=stride, dilation=dilation), lead, groups)
 
 
-def _front(x: Value, to: int, axis: int) -> Value:
-    """``x`` with an axis moved to another place."""
-    order = [a for a in range(x.ndim) if a != axis]
-    order.insert(to, axis)
-    return x if order == list(range(x.ndim)) else transpose(x, perm=tuple(order))
+def _front(x: Value, axis: int) -> Value:
+    """``x`` with an axis moved to the front."""
+    order = (axis, *[a for a in range(x.ndim) if a != axis])
+    return x if axis == 0 else transpose(x, perm=order)
 
 
 def _plain_conv(x: Value, w: Value, lead: int, groups: int, stride: Steps, dilation: Steps) -> Value:
@@ -133,7 +133,7 @@ def _plain_conv(x: Value, w: Value, lead: int, groups: int, stride: Steps, dilat
             batch=((0,), (lead,)) if group else ((), ()))
     # [group], filters, [samples], windows
     if lead:
-        y = _front(y, 0, 1 + group)
+        y = _front(y, 1 + group)
     return reshape(y, shape=(*y.shape[:lead], w.shape[0], *y.shape[lead + 1 + group :])) if group else y
 
 
@@ -143,7 +143,7 @@ def _plain_input(g: Value, w: Value, lead: int, groups: int, size: Sizes, stride
                   batch=((0,), (lead,)) if group else ((), ()))
     # [group], channels, window, [samples], windows
     if lead:
-        columns = _front(columns, 0, group + 1 + m)
+        columns = _front(columns, group + 1 + m)
     rest = columns.shape[lead + group + 1 :]
     if group:
         columns = reshape(columns, shape=(*columns.shape[:lead], groups * w.shape[1], *rest))
@@ -317,81 +317,6 @@ def _batch(plain: Callable[..., Value], merge: bool) -> Callable:
     return rule
 
 
-# --- references: what each element of the window contributes --------------------------------------------------------
-
-
-def _taps(size: Sequence[int], channels: int, filters: int, window: Any, stride: Steps, dilation: Steps,
-          groups: int) -> Iterator[tuple[tuple, tuple, tuple]]:
-    """For each group and element of the window, where it is in x, in w and in y."""
-    out = counts("conv", size, window, stride, dilation)
-    c, o = channels // groups, filters // groups
-    for p in range(groups):
-        for at in np.ndindex(*window):
-            seen = tuple(slice(i * d, i * d + (n - 1) * s + 1, s)  # type: ignore[operator]
-                         for i, d, n, s in zip(at, dilation, out, stride, strict=True))
-            own = slice(p * o, p * o + o)
-            yield (slice(None), slice(p * c, p * c + c), *seen), (own, slice(None), *at), (slice(None), own)
-
-
-def _wide(*arrays: np.ndarray) -> list[np.ndarray]:
-    return [a.astype(computed(a.dtype), copy=False) for a in arrays]
-
-
-def _conv_reference(x, w, stride, dilation, groups):
-    a, b = _wide(x, w)
-    shape: Any = (len(x), len(w), *counts("conv", x.shape[2:], w.shape[2:], stride, dilation))
-    out = np.zeros(shape, a.dtype)
-    for i, k, o in _taps(x.shape[2:], x.shape[1], len(w), w.shape[2:], stride, dilation, groups):
-        out[o] += np.moveaxis(np.tensordot(b[k], a[i], (1, 1)), 0, 1)
-    return out.astype(x.dtype)
-
-
-def _input_reference(g, w, size, stride, dilation, groups):
-    a, b = _wide(g, w)
-    out = np.zeros((len(g), w.shape[1] * groups, *size), a.dtype)
-    for i, k, o in _taps(size, out.shape[1], len(w), w.shape[2:], stride, dilation, groups):
-        out[i] += np.moveaxis(np.tensordot(b[k], a[o], (0, 1)), 0, 1)
-    return out.astype(g.dtype)
-
-
-def _filter_reference(x, g, window, stride, dilation, groups):
-    a, b = _wide(x, g)
-    out = np.zeros((g.shape[1], x.shape[1] // groups, *window), a.dtype)
-    for i, k, o in _taps(x.shape[2:], x.shape[1], g.shape[1], window, stride, dilation, groups):
-        summed = (0, *range(2, x.ndim))
-        out[k] = np.tensordot(b[o], a[i], (summed, summed))
-    return out.astype(x.dtype)
-
-
-# --- samples ----------------------------------------------------------------------------------------------------------
-
-#: samples, channels, sizes; filters, window, stride, dilation, groups
-_CASES: tuple[tuple, ...] = (
-    (2, 3, (5, 6), 4, (3, 2), (1, 1), (1, 1), 1),
-    (2, 4, (7, 5), 6, (2, 2), (2, 1), (1, 2), 2),
-    (1, 3, (4, 4), 3, (3, 3), (1, 1), (1, 1), 3),
-    (2, 3, (5,), 2, (1,), (2,), (1,), 1),
-    (2, 2, (3, 2), 3, (1, 1), (1, 1), (1, 1), 1),
-    (1, 2, (4, 3, 3), 2, (2, 2, 3), (1, 1, 1), (2, 1, 1), 1),
-    (0, 2, (3, 3), 2, (2, 2), (1, 1), (1, 1), 1),
-)
-
-
-def _samples(pick: Callable[..., tuple]) -> Callable[[], Iterator[tuple[tuple, dict]]]:
-    def samples() -> Iterator[tuple[tuple, dict]]:
-        rng = np.random.default_rng(5)
-        for dtype in ("f8", "f4", "f2", "c16", "i4"):
-            for n, c, size, o, window, stride, dilation, groups in _CASES if dtype == "f8" else _CASES[:2]:
-                out = counts("conv", size, window, stride, dilation)
-                half = 1 if dtype == "i4" else 0.5
-                x, w, g = ((rng.integers(-4, 5, shape) * half).astype(dtype)  # whose sums of products are exact
-                           for shape in ((n, c, *size), (o, c // groups, *window), (n, o, *out)))
-                operands, own = pick(x, w, g)
-                yield operands, dict(own, stride=stride, dilation=dilation, groups=groups)
-
-    return samples
-
-
 # --- the ops ----------------------------------------------------------------------------------------------------------
 
 
@@ -411,11 +336,11 @@ def _window(w: Value) -> dict:
 STEPS: dict[str, Any] = dict.fromkeys(("stride", "dilation"), lambda *types: (1,) * (types[0].ndim - 2)) | {"groups": 1}
 
 conv: Op = register(Op(
-    "conv", _conv_infer, _conv_reference,
+    "conv", _conv_infer, conv_reference,
     Multilinear((lambda g, v: conv_input(g, conjugate(v.operands[1]), **_size(v.operands[0]), **_steps(v)),
                  lambda g, v: conv_filter(conjugate(v.operands[0]), g, **_window(v.operands[1]), **_steps(v)))),
     Decompose(_each_sample(_plain_conv, _each_conv)), frozenset({"contraction"}),
-    _samples(lambda x, w, g: ((x, w), {})),
+    samples_of(lambda x, w, g: ((x, w), {})),
     "For each sample and filter w, the sum of products with every window of x.",
     Facts(kinds="iufc", lower_batched=_lower_batched(_plain_conv, _each_conv), batch=_batch(_plain_conv, merge=True),
           fits=lambda v: fits(v, v.operands[0].shape[2:], v.operands[1].shape[2:])),
@@ -423,11 +348,11 @@ conv: Op = register(Op(
 ))  # fmt: skip
 
 conv_input: Op = register(Op(
-    "conv_input", _input_infer, _input_reference,
+    "conv_input", _input_infer, input_reference,
     Multilinear((lambda g, v: conv(g, conjugate(v.operands[1]), **_steps(v)),
                  lambda g, v: conv_filter(g, conjugate(v.operands[0]), **_window(v.operands[1]), **_steps(v)))),
     Decompose(_each_sample(_plain_input, _each_input)), frozenset({"contraction"}),
-    _samples(lambda x, w, g: ((g, w), {"size": x.shape[2:]})),
+    samples_of(lambda x, w, g: ((g, w), {"size": x.shape[2:]})),
     "The transpose of `conv` by its first operand, which has sizes `size`: a transposed convolution.",
     Facts(kinds="iufc", lower_batched=_lower_batched(_plain_input, _each_input), batch=_batch(_plain_input, merge=True),
           fits=lambda v: [(n, 1) for o in v.operands for n in o.shape[2:]]),
@@ -435,11 +360,11 @@ conv_input: Op = register(Op(
 ))  # fmt: skip
 
 conv_filter: Op = register(Op(
-    "conv_filter", _filter_infer, _filter_reference,
+    "conv_filter", _filter_infer, filter_reference,
     Multilinear((lambda g, v: conv_input(conjugate(v.operands[1]), g, **_size(v.operands[0]), **_steps(v)),
                  lambda g, v: conv(conjugate(v.operands[0]), g, **_steps(v)))),
     Decompose(_one_by_one), frozenset({"contraction"}),
-    _samples(lambda x, w, g: ((x, g), {"window": w.shape[2:]})),
+    samples_of(lambda x, w, g: ((x, g), {"window": w.shape[2:]})),
     "The transpose of `conv` by its second operand, which has the sizes `window`: x with a cotangent of the result.",
     Facts(kinds="iufc", lower_batched=_lower_batched(_plain_filter, _each_filter),
           batch=_batch(_plain_filter, merge=False)),

@@ -1,8 +1,7 @@
-"""Indexing by data: gather, scatter, and windows whose place is a value.
+"""Indexing by data: gather and scatter.
 
 Indices are integers in [0, n), as the front end has wrapped negative ones. For others the reference raises
 IndexingError; a kernel is given indices that `check_index` has checked, and even so never reads outside of an array.
-The places of windows are moved so that the window fits.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from symc.errors import DTypeError, IndexingError, InputError, ShapeError
-from symc.ir.dim import Size, known_equal, known_nonnegative, product
+from symc.ir.dim import Size, product
 from symc.ir.dtypes import ARITHMETIC
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Element, Linear, Op, Update, lookup, register
@@ -196,15 +195,15 @@ def _winners(v: Value) -> Value:
     x, _, *indices = v.operands
     axes, shape = v.attrs["axes"], indices[0].shape
     order = reshape(iota(shape=(product(shape),), axis=0, dtype=DTYPES["i64"]), shape=shape)
-    board = like_shape(order, [x.shape[a] for a in axes])
+    board = zeros_of(order, [x.shape[a] for a in axes])
     every = tuple(range(len(axes)))
     last = scatter(board, order, *indices, axes=every, mode="set")
     return eq(gather(last, *indices, axes=every), order)
 
 
-def like_shape(x: Value, shape: Sequence[Size], number: float = 0) -> Value:
-    """``number`` in every element of an array of x's dtype and another shape."""
-    return broadcast(scalar(number, x.dtype), axes=(), shape=tuple(shape))
+def zeros_of(x: Value, shape: Sequence[Size]) -> Value:
+    """An array of zeros, of x's dtype and another shape."""
+    return broadcast(scalar(0, x.dtype), axes=(), shape=tuple(shape))
 
 
 def _set_vjp(g: Value, v: Value):
@@ -316,111 +315,3 @@ scatter = register(Op(
     "derivative evenly between equals.",
     facts=Facts(indices=2, rounding="short"),
 ))  # fmt: skip
-
-
-# --- windows ----------------------------------------------------------------------------------------------------------
-
-
-def _check_starts(name: str, t: TensorType, starts: Sequence[TensorType], window: Sequence[Size]) -> None:
-    if len(starts) != t.ndim or len(window) != t.ndim:
-        raise ShapeError(f"{name}: {len(starts)} starts and a window of {len(window)} axes for {t}")
-    for s in starts:
-        if s is not TensorType("i64", ()):
-            raise DTypeError(f"{name}: a start is {s}, not an i64 scalar")
-    for a, (n, k) in enumerate(zip(t.shape, window, strict=True)):
-        if known_equal(n, k) is False and known_nonnegative(k - n - 1):
-            raise ShapeError(f"{name}: a window of {k} does not fit axis {a} of {t}")
-
-
-def _clamped(starts: Sequence, shape: Sequence[int], window: Sequence[int]) -> tuple[slice, ...]:
-    firsts = [max(0, min(int(s), n - k)) for s, n, k in zip(starts, shape, window, strict=True)]
-    return tuple(slice(a, a + k) for a, k in zip(firsts, window, strict=True))
-
-
-def _starts(v: Value, first: int, window: Sequence[Size], at) -> list[Value]:
-    """The scalar starts of a window, moved so that it fits."""
-    spare = [n - k for n, k in zip(v.operands[0].shape, window, strict=True)]
-    return [maximum(minimum(at(first + a, ()), size(value=s)), 0) for a, s in enumerate(spare)]
-
-
-def _slice_infer(t: TensorType, *starts: TensorType, size: tuple[Size, ...]) -> TensorType:
-    _check_starts("dynamic_slice", t, starts, size)
-    return t.with_shape(size)
-
-
-def _slice_reference(x, *starts, size):
-    return np.array(x[_clamped(starts, x.shape, size)], order="C")
-
-
-def _slice_element(v: Value, index: Sequence[Value], at) -> Value:
-    firsts = _starts(v, 1, v.shape, at)
-    return at(0, [a + i for a, i in zip(firsts, index, strict=True)])
-
-
-def _slice_transpose(g, v):
-    x, *starts = v.operands
-    return [dynamic_update_slice(like(x, 0), g, *starts), *[None] * len(starts)]
-
-
-def _slice_samples() -> Iterator[tuple[tuple, dict]]:
-    x = np.arange(12.0).reshape(3, 4)
-    for a, b in ((0, 0), (1, 2), (-5, 9)):
-        yield (x, np.int64(a), np.int64(b)), dict(size=(2, 3))
-    yield (np.arange(5), np.int64(3)), dict(size=(0,))
-    yield (np.array(2.5),), dict(size=())
-
-
-dynamic_slice = register(Op(
-    "dynamic_slice", _slice_infer, _slice_reference, Linear(_slice_transpose, (0,)), Element(_slice_element),
-    frozenset({"indexing", "selects"}), _slice_samples,
-    "A window of `size` that starts at the i64 scalars after the first operand, moved so that it fits.",
-    facts=Facts(rounding="none", picks=1),
-))  # fmt: skip
-
-
-def _update_infer(t: TensorType, update: TensorType, *starts: TensorType) -> TensorType:
-    if update.dtype != t.dtype:
-        raise DTypeError(f"dynamic_update_slice: {update} into {t}", help="cast them to one dtype")
-    _check_starts("dynamic_update_slice", t, starts, update.shape)
-    return t
-
-
-def _update_reference(x, update, *starts):
-    out = np.array(x)
-    out[_clamped(starts, x.shape, update.shape)] = update
-    return out
-
-
-def _update_place(v: Value, index: Sequence[Value], at) -> list[Value]:
-    return [a + i for a, i in zip(_starts(v, 2, v.operands[1].shape, at), index, strict=True)]
-
-
-def _update_transpose(g, v):
-    _, update, *starts = v.operands
-    return [dynamic_update_slice(g, like(update, 0), *starts), dynamic_slice(g, *starts, size=update.shape),
-            *[None] * len(starts)]
-
-
-def _update_samples() -> Iterator[tuple[tuple, dict]]:
-    x = np.arange(12.0).reshape(3, 4)
-    for a, b in ((0, 0), (1, 2), (-5, 9)):
-        yield (x, -np.ones((2, 2)), np.int64(a), np.int64(b)), {}
-    yield (np.arange(5), np.array([7, 8]), np.int64(2)), {}
-    yield (np.array(2.5), np.array(1.5)), {}
-
-
-dynamic_update_slice = register(Op(
-    "dynamic_update_slice", _update_infer, _update_reference, Linear(_update_transpose, (0, 1)),
-    Update(_update_place, lambda v: "set"),
-    frozenset({"indexing", "selects"}), _update_samples,
-    "The first operand with the window in the second put in at the i64 scalars that follow, moved so that it fits.",
-    facts=Facts(rounding="none", picks=2),
-))  # fmt: skip
-
-#: A window is moved so that it fits, but it is never larger than the array.
-dynamic_slice.facts.requires = lambda v: _larger(v, v.shape)
-dynamic_update_slice.facts.requires = lambda v: _larger(v, v.operands[1].shape)
-
-
-def _larger(v: Value, window: Sequence[Size]) -> list[tuple[Size, Size]]:
-    return [(n - w, 1) for n, w in zip(v.operands[0].shape, window, strict=True)]

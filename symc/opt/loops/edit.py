@@ -51,15 +51,16 @@ class Edit:
             self.step(v, visit)
         return self.finish()
 
-    def each(self, form: Callable[[Value], Value | None]) -> Function:
-        """The function with what ``form`` gives for values in their places, with their lines; None: it stays."""
+    def each(self, form: Callable[[Value, Value], Value | None]) -> Function:
+        """The function with what ``form(old, old on operands that are done)`` gives in their places, with their lines;
+        None: it stays."""
         for v in self.values:
-            new = form(v)
-            if new is None:
-                self.step(v)
-            else:
-                self.done[v] = new
-                self.note(new, self.hints.get(v, NOWHERE))
+            rebuilt = rebuild(v, [self.done[o] for o in v.operands])
+            new = form(v, rebuilt)
+            self.done[v] = rebuilt if new is None else new
+            if self.done[v] is not v:
+                self.note(self.done[v], self.hints.get(v, NOWHERE))
+            if new is not None:
                 self.record(v, new)
         return self.finish()
 

@@ -53,7 +53,7 @@ def fuse_matvec(provenance: Provenance, f: Function) -> Function:
     if not chosen:
         return f
     edit = Edit(f, provenance, "fuse_matvec")
-    return edit.each(lambda v: _as_sum(chosen[v], edit) if v in chosen else None)
+    return edit.each(lambda v, _: _as_sum(chosen[v], edit) if v in chosen else None)
 
 
 def _as_sum(p: Product, edit: Edit) -> Value:

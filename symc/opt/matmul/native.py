@@ -7,7 +7,6 @@ from symc.ir.dtypes import computed, is_narrow
 from symc.ir.function import Function
 from symc.ir.ops.cast import cast
 from symc.ir.ops.linalg import dot
-from symc.ir.traverse import rebuild
 from symc.ir.value import Value, make
 from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
@@ -26,8 +25,7 @@ def native_products(provenance: Provenance, f: Function) -> Function:
     """``f`` with the products of 16-bit factors in their dtype."""
     if not any(v.op is cast and is_narrow(v.dtype) and v.operands[0].op is dot for v in f.values()):
         return f
-    edit = Edit(f, provenance, "native_products")
-    return edit.each(lambda v: _native(rebuild(v, [edit.done[o] for o in v.operands])))
+    return Edit(f, provenance, "native_products").each(lambda _, v: _native(v))
 
 
 def _native(v: Value) -> Value | None:

@@ -35,7 +35,7 @@ def share_factors(provenance: Provenance, f: Function) -> Function:
     if not found:
         return f
     edit = Edit(f, provenance, "share_factors")
-    return edit.each(lambda v: replace([found[v]], edit.done)[0] if v in found else None)
+    return edit.each(lambda v, _: replace([found[v]], edit.done)[0] if v in found else None)
 
 
 def _shared(v: Value, there: Collection[Value]) -> Value | None:

@@ -13,7 +13,8 @@ from typing import Any
 from symc.ir.dim import Size, known_nonnegative, product, size_name
 from symc.ir.op import lookup, splat
 from symc.ir.ops.cast import cast
-from symc.ir.ops.index import dynamic_slice, gather
+from symc.ir.ops.dynamic_slice import dynamic_slice
+from symc.ir.ops.index import gather
 from symc.ir.ops.kernel import checked_index
 from symc.ir.ops.leaf import iota, scalar, size
 from symc.ir.ops.shape import broadcast, concat, flip, inverse_permutation, reshape, slice_, transpose

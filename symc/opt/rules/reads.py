@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from symc.ir.dim import Size, known_nonnegative
 from symc.ir.op import lookup
-from symc.ir.ops.index import dynamic_update_slice, gather
+from symc.ir.ops.dynamic_slice import dynamic_update_slice
+from symc.ir.ops.index import gather
 from symc.ir.ops.leaf import get, scalar
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.reduce import sum_

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from symc.ir.dim import Size
 from symc.ir.op import splat
-from symc.ir.ops.index import dynamic_slice, dynamic_update_slice, gather, scatter
+from symc.ir.ops.dynamic_slice import dynamic_slice, dynamic_update_slice
+from symc.ir.ops.index import gather, scatter
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast, pad

@@ -10,7 +10,8 @@ from typing import Any
 
 from symc.ir.dim import known_nonnegative
 from symc.ir.op import splat
-from symc.ir.ops.index import SCATTER_MODES, combining, dynamic_slice, dynamic_update_slice, gather, scatter
+from symc.ir.ops.dynamic_slice import dynamic_slice, dynamic_update_slice
+from symc.ir.ops.index import SCATTER_MODES, combining, gather, scatter
 from symc.ir.ops.leaf import iota, scalar
 from symc.ir.ops.shape import flip, pad, slice_, transpose
 from symc.ir.text import splat_of
