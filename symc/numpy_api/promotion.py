@@ -14,7 +14,7 @@ import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError, SymbolicValueError
 from symc.ir.dim import Dim, Size, known_different, known_equal, number
-from symc.ir.dtypes import bfloat16, is_foreign
+from symc.ir.dtypes import is_foreign
 from symc.ir.op import lookup
 from symc.ir.ops.shape import ensured
 from symc.ir.types import DTYPE_NAMES, DTYPES, as_dtype
@@ -32,15 +32,17 @@ def kind_of(t: Tensor) -> Kind:
     return _PYTHON[t.dtype.kind] if t.weak else t.dtype
 
 
-def _of_numpy(kinds: Sequence[Kind]) -> tuple[tuple[Kind, ...], bool]:
-    """Kinds that NumPy knows the rules of. Beside float16 bfloat16 is as float32, else it is as float16, which is as
-    wide: True if a result in float16 stands for one in bfloat16."""
-    stored, half = any(map(is_foreign, kinds)), DTYPES["f16"] in kinds
-    return tuple([DTYPES["f32" if half else "f16"] if is_foreign(k) else k for k in kinds]), stored and not half
+def _of_numpy(kinds: Sequence[Kind]) -> tuple[tuple[Kind, ...], np.dtype | None]:
+    """Kinds that NumPy knows the rules of. A dtype of storage is as float32 beside float16 and beside another one, else
+    as float16: that for which a result in float16 then stands."""
+    stored = {k for k in kinds if is_foreign(k)}
+    alone = len(stored) == 1 and DTYPES["f16"] not in kinds
+    known = tuple([DTYPES["f16" if alone else "f32"] if is_foreign(k) else k for k in kinds])
+    return known, stored.pop() if alone else None
 
 
-def _back(d: np.dtype, stored: bool) -> np.dtype:
-    return bfloat16 if stored and d == DTYPES["f16"] else d
+def _back(d: np.dtype, stored: np.dtype | None) -> np.dtype:
+    return stored if stored is not None and d == DTYPES["f16"] else d
 
 
 @cache

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -17,6 +17,7 @@ import pytest
 
 import symc as sc
 from symc.codegen.plan.cells import nominal
+from symc.ir.dtypes import ForeignDtype
 from symc.ir.function import Function, Input
 from symc.ir.op import Op, keeps_storage
 from symc.ir.parse import parse
@@ -25,6 +26,7 @@ from symc.ir.text import print_function
 from symc.ir.traverse import close, every_value
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
+from symc.numpy_api.promotion import promoted
 from symc.opt.widen import is_stored, widen
 from symc.runtime.cuda import nvrtc
 from symc.runtime.cuda.dlpack import imported
@@ -193,6 +195,14 @@ def test_promotion_is_that_of_ml_dtypes(other: np.dtype) -> None:
     want = as_dtype(want)
     assert (x + y).dtype == (y * x).dtype == sc.result_type(x, y) == sc.promote_types(x, other) == want
     assert sc.concatenate([x, y]).dtype == want and sc.where(x > 0, x, y).dtype == want
+
+
+def test_another_dtype_of_storage_stays_itself() -> None:
+    """Beside wider ones, float16 or another dtype of storage it is as wide as they are together."""
+    other = cast(np.dtype, ForeignDtype("float8_e5m2", "ml_dtypes", "5", 1))
+    assert promoted((other, other)) is other and promoted((other, float)) is other and promoted((other, int)) is other
+    assert all(promoted((other, DTYPES[d])) == np.float32 for d in ("f16", "bf16", "f32"))
+    assert promoted((other, DTYPES["f64"])) == np.float64
 
 
 def test_numbers_of_python_are_weak() -> None:
