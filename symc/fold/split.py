@@ -17,8 +17,8 @@ import numpy as np
 from symc.fold.block import Block, M, N, Tag
 from symc.fold.types import Type
 from symc.grad import vjp
-from symc.grad.mincut import INFINITE, Network
-from symc.grad.residuals import is_cheap, size_in_bytes
+from symc.grad.mincut import INFINITE
+from symc.grad.residuals import cheapest, is_cheap, size_in_bytes
 from symc.ir.dim import names
 from symc.ir.op import splat
 from symc.ir.ops.cached import cached
@@ -213,18 +213,8 @@ class _Cuts:
         used += [v for v in (*ends, *[v for v in values if is_free_leaf(v)]) if v in self.varying]
         wanted = [v for v in dict.fromkeys(used) if v not in free]
         order = [v for v in self.order if v in self.varying and v not in free]
-        place = {v: k for k, v in enumerate(order)}
-        network = Network([max(size_in_bytes(v.type), 1) if _has_rows(v) else INFINITE for v in order])
-        for v in wanted:
-            network.source(place[v])
-        for v, k in place.items():
-            if is_free_leaf(v) or (not is_cheap(v) and _has_rows(v)):
-                network.sink(k)
-            else:
-                for o in dict.fromkeys(v.operands):
-                    if o in place:
-                        network.edge(k, place[o])
-        return [order[k] for k in network.cut()]
+        return cheapest(order, wanted, lambda v: max(size_in_bytes(v.type), 1) if _has_rows(v) else INFINITE,
+                        lambda v: is_free_leaf(v) or (not is_cheap(v) and _has_rows(v)))
 
 
 def _pretransposed(ends: Sequence[Value]) -> list[Value]:

@@ -10,7 +10,7 @@ Of cuts that weigh the same the one nearest to the uses is taken, which computes
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from symc.grad.mincut import INFINITE, Network
 from symc.ir.dim import number
@@ -68,12 +68,19 @@ def choose(values: Sequence[Value], inside: Collection[Value], used: Sequence[Va
     wanted = [v for v in dict.fromkeys(used) if v not in free]
     if len(order) > LIMIT:
         return [v for v in order if v in set(wanted)]
+    return cheapest(order, wanted, lambda v: max(size_in_bytes(v.type), 1), lambda v: v in carries or not is_cheap(v))
+
+
+def cheapest(order: Sequence[Value], wanted: Sequence[Value], weight: Callable[[Value], int],
+             made_once: Callable[[Value], bool]) -> list[Value]:
+    """The values of least weight that ``wanted`` can be computed from without what is ``made_once``; all are of
+    ``order``, operands first."""
     place = {v: k for k, v in enumerate(order)}
-    network = Network([max(size_in_bytes(v.type), 1) for v in order])
+    network = Network([weight(v) for v in order])
     for v in wanted:  # paths run backwards, because the cut nearest to their beginning is found
         network.source(place[v])
     for v, k in place.items():
-        if v in carries or not is_cheap(v):
+        if made_once(v):
             network.sink(k)
         else:
             for o in dict.fromkeys(v.operands):

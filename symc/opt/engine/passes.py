@@ -44,7 +44,6 @@ class Step:
 
     name: str
     seconds: float
-    values_before: int
     values_after: int
     attempts: int = 0
     fired: int = 0
@@ -93,7 +92,7 @@ def _optimize(f: Function, selection: Selection, strict: bool, verify: bool) -> 
             or not _can_apply(p, known[1], selection)
         ):
             count = out.report[-1].values_after if out.report else len(f.values())
-            step = Step(name, 0.0, count, count)
+            step = Step(name, 0.0, count)
         else:
             before = f
             f, step = _run(p, f, selection, out.provenance, strict, tried, facts)
@@ -184,7 +183,6 @@ def _run(
 ) -> tuple[Function, Step]:
     """One pass. ``tried`` remembers which families do not apply to a value: an answer that no other value changes."""
     start = time.perf_counter()
-    before = f.values()
     attempts = fired = 0
     if p.families:
         hints, inside = dict(f.hints), dict(f.inside)
@@ -210,15 +208,15 @@ def _run(
         new = in_bodies(change, f, p.bodies == "outer") if p.bodies else change(f)
         fired += len(provenance.firings)
     else:
-        new = _run_function(p, f, before)
+        new = _run_function(p, f)
     if new.inside and new is not f:
         new = live_lines(new)
-    return new, Step(p.name, time.perf_counter() - start, len(before), len(new.values()), attempts, fired)
+    return new, Step(p.name, time.perf_counter() - start, len(new.values()), attempts, fired)
 
 
-def _run_function(p: Pass, f: Function, values: Sequence[Value]) -> Function:
+def _run_function(p: Pass, f: Function) -> Function:
     assert p.function is not None
-    new = in_bodies(p.function, f, p.bodies == "outer") if p.bodies and _any_bodies(values) else p.function(f)
+    new = in_bodies(p.function, f, p.bodies == "outer") if p.bodies and _any_bodies(f.values()) else p.function(f)
     if not isinstance(new, Function):
         raise PipelineError(f"pass {p.name!r} gave a {type(new).__name__}, not a Function")
     return new
