@@ -21,35 +21,32 @@ from symc.opt.loops.edit import Edit
 
 
 @standard_pass(
-    "Convolutions of all samples at once, sums of windows, matrix exponentials by products, sorts.",
     after=("convolutions", "lower_argmax"),
     why="decompose would make loops over samples, and leaves windows that are added",
     bodies="inner", on=("lower_batched",), target="cuda",
 )
 def lower_batched(provenance: Provenance, f: Function) -> Function:
-    """``f`` with such products and sums."""
+    """Convolutions of all samples at once, sums of windows, matrix exponentials by products, sorts."""
     return _rewritten(provenance, "lower_batched", f)
 
 
 @standard_pass(
-    "Places of extremes are found where their values are, which vectorizes.",
     after=("decompose",),
     why="all that looks at places by their names is done; it takes what decompose leaves",
     bodies="inner", on=("lower_argmax",), target="cpu", for_kernels=True,
 )
 def lower_argmax(provenance: Provenance, f: Function) -> Function:
-    """``f`` with places of extremes found where their values are: two folds that vectorize, where one does not."""
+    """Places of extremes are found where their values are, which vectorizes."""
     return _rewritten(provenance, "lower_argmax", f)
 
 
 @standard_pass(
-    "The same for places along other axes than the last.",
     after=("lower_batched.2",),
     why="as lower_argmax; along rows a device finds places in the fold itself",
     bodies="inner", on=("lower_argmax",), target="cuda",
 )
 def lower_argmax_down(provenance: Provenance, f: Function) -> Function:
-    """As ``lower_argmax``, for places along other axes than the last."""
+    """Places of extremes along other axes than the last are found where their values are."""
     return _rewritten(provenance, "lower_argmax", f, down=True)
 
 

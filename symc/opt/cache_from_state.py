@@ -37,13 +37,12 @@ def unchanged_states(f: Function) -> list[Value]:
 
 
 @standard_pass(
-    "Values of unchanged states alone are cached between calls.",
     after=("blas",),
     why="blas says what libraries read; what is marked is not looked into from there on",
     on=("state",), for_kernels=True,
 )
 def cache_from_state(provenance: Provenance, f: Function) -> Function:
-    """``f``, in which what is worth caching between calls is marked."""
+    """Values of unchanged states alone are cached between calls."""
     states = unchanged_states(f)
     if not states:
         return f

@@ -46,14 +46,13 @@ Way = tuple[Size, Callable[[Value], Value]]
 
 
 @standard_pass(
-    "Long convolutions become products of spectra, where sizes say that this is cheaper.",
     after=("open_blocks",),
     why="simplify makes one convolution of several values; decompose knows one way alone; what is compared are times "
         "of a core",
     bodies="inner", on=("contraction",), target="cpu",
 )
 def convolutions(provenance: Provenance, f: Function) -> Function:
-    """``f`` with long convolutions by transforms."""
+    """Long convolutions become products of spectra, where sizes say that this is cheaper."""
     found = {v: ways for v in f.values() if _is_convolution(v) and (ways := _ways(v)) is not None}
     if not found:
         return f

@@ -17,11 +17,10 @@ Wanted = Callable[[Value], bool]
 
 
 @standard_pass(
-    "Checkpoints and blocks become what their regions compute.",
     records=False, on=("inline",),
 )
 def inline(f: Function) -> Function:
-    """Checkpoints, once they are differentiated, are what their regions compute: the same values as without them.
+    """Checkpoints and blocks become what their regions compute.
 
     So is every op with trait "inline", but for blocks that are opaque.
     """
@@ -29,13 +28,12 @@ def inline(f: Function) -> Function:
 
 
 @standard_pass(
-    "Opaque blocks become what their regions compute.",
     after=("chains",),
     why="nothing before may look across the border of an opaque block; kernels may",
     records=False, on=("inline",),
 )
 def open_blocks(f: Function) -> Function:
-    """Opaque blocks are what their regions compute."""
+    """Opaque blocks become what their regions compute."""
     return _inlined(f, lambda v: "inline" in v.op.traits)
 
 

@@ -84,13 +84,13 @@ def graph_pass(name: str, bodies: bool = False) -> Callable[[F], F]:
     return declare
 
 
-def standard_pass(doc: str, name: str = "", records: bool = True, reasons: str = "", **stated: Any) -> Callable[[F], F]:
-    """Declare a pass of symc's own: ``stated`` are fields of its ``Pass``, ``reasons`` names a function of
-    ``why.reasons``. Unless it ``records``, it takes a Function alone."""
+def standard_pass(name: str = "", records: bool = True, reasons: str = "", **stated: Any) -> Callable[[F], F]:
+    """Declare a pass of symc's own: its docstring says what it does, ``stated`` are fields of its ``Pass``, ``reasons``
+    names a function of ``why.reasons``. Unless it ``records``, it takes a Function alone."""
 
     def declare(f: F) -> F:
         kind, path = "records" if records else "function", f"{f.__module__}.{f.__name__}"
-        row = {"name": name or f.__name__, "doc": doc, kind: path, **stated}
+        row = {"name": name or f.__name__, "doc": (f.__doc__ or "").partition("\n")[0], kind: path, **stated}
         if reasons:
             row["reasons"] = f"symc.opt.why.reasons.{reasons}"
         take_row(row)

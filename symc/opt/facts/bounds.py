@@ -44,13 +44,12 @@ def _keeps_numbers(v: Value) -> bool:
 
 
 @standard_pass(
-    "Gathers read only where an index was checked.",
     after=("hoist_movements",),
     why="all that could prove an index in bounds or drop a gather is done",
     records=False, on=("indices",), for_kernels=True,
 )
 def check_indices(f: Function) -> Function:
-    """The function, and the bodies in it, with a check before every gather and scatter that may be out of bounds."""
+    """Gathers read only where an index was checked."""
     return _Checker(f, Analysis()).run()
 
 

@@ -382,11 +382,10 @@ def fuse(f: Function, provenance: Provenance | None = None) -> Function:
 
 
 @standard_pass(
-    "Values that kernels can compute together become `fused` ones.",
     name="fuse", reasons="of_fuse", makes=("fused",), for_kernels=True,
     undone_by=("check_indices", "small_loops", "fuse_matvec", "blas", "pack", "chains", "decompose", "simplify",
                "stabilize"),
 )
 def fuse_all(provenance: Provenance, f: Function) -> Function:
-    """``fuse``, in the bodies of loops and branches too; records which kernel computes what."""
+    """Values that kernels can compute together become `fused` ones."""
     return in_bodies(partial(fuse, provenance=provenance), f)

@@ -22,14 +22,13 @@ from symc.opt.loops.form import Carry, Loop, on_loops
 
 
 @standard_pass(
-    "Sums over steps of products are one product outside of the loop.",
     after=("pull_out",),
     why="of what is stacked anyway sums cost nothing",
     bodies="inner", on=("control",),
 )
 @on_loops("accumulate", scan)
 def accumulate(loop: Loop) -> Results | None:
-    """Forms sums over steps outside of a loop."""
+    """Sums over steps of products are one product outside of the loop."""
     wanted = set() if loop.fixed else set(loop.finals.values())
     uses, count = _uses(loop) if wanted else ({}, {})
     found = {c.leaf: x for c in loop.carries if c.leaf in wanted and (x := _added(c, uses, count)) is not None}

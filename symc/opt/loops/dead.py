@@ -29,13 +29,12 @@ MOST_ROUNDS = 16
 
 
 @standard_pass(
-    "Loops and branches carry along nothing that is not used.",
     after=("last_state",),
     why="both leave carries that nobody needs; and hoist moves no dead code",
     bodies="inner", on=("control",),
 )
 def dead_loop(provenance: Provenance, f: Function) -> Function:
-    """``f`` without what its loops and branches do for nothing."""
+    """Loops and branches carry along nothing that is not used."""
     edit = Edit(f, provenance, "dead_loop")
 
     def visit(old: Value, new: Value) -> Results | None:

@@ -18,14 +18,13 @@ from symc.opt.loops.form import Loop, on_loops
 
 
 @standard_pass(
-    "Values that are the same in every step of a loop are computed once.",
     after=("pretranspose",),
     why="what is the same in every step is not stacked by those that follow",
     bodies="inner", on=("control",), reasons="of_hoist",
 )
 @on_loops("hoist", scan, while_)
 def hoist(loop: Loop) -> Results | None:
-    """Computes invariant values of a loop outside."""
+    """Values that are the same in every step of a loop are computed once."""
     values, edit = invariant(loop), loop.edit
     if not values:
         return None

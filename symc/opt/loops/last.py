@@ -33,13 +33,12 @@ Reader = tuple[Value, list[int]]
 
 
 @standard_pass(
-    "Of results of which only the last steps are read, only those are kept.",
     after=("merge_scans",),
     why="a stack of which a gradient needs all rows is kept once",
     bodies="inner", on=("control",),
 )
 def last_state(provenance: Provenance, f: Function) -> Function:
-    """``f`` without stacks of which only the last rows are read."""
+    """Results of which only the last steps are read are kept for those alone."""
     edit = Edit(f, provenance, "last_state")
     uses = users(edit.values)
     results = set(f.body.results)

@@ -19,13 +19,12 @@ from symc.opt.loops.form import Loop
 
 
 @standard_pass(
-    "A loop over reversed rows goes the other way.",
     after=("stabilize",),
     why="only loops that go in one direction are merged",
     bodies="inner", on=("control",),
 )
 def reverse_loops(provenance: Provenance, f: Function) -> Function:
-    """``f`` with loops that go in the direction that needs fewer reversals."""
+    """A loop over reversed rows goes the other way."""
     edit = Edit(f, provenance, "reverse_loops")
     uses = users(edit.values)
     results = set(f.body.results)

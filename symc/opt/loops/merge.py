@@ -27,14 +27,13 @@ from symc.opt.loops.form import Carry, Given, Loop
 
 
 @standard_pass(
-    "Loops over the same steps become one loop, choices by one value one choice.",
     after=("reverse_loops",),
     why="the loop of a gradient was stabilized before it was differentiated: only then it says the same as the "
         "user's; simplify, which is later, looks at who else uses a value",
     bodies="outer", on=("control",), reasons="of_merge_scans",
 )
 def merge_scans(provenance: Provenance, f: Function) -> Function:
-    """``f`` with loops over the same steps, and choices by the same value, merged."""
+    """Loops over the same steps become one loop, choices by one value one choice."""
     tried: set[Hashable] = set()
     while True:
         values = f.values()

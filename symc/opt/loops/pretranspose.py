@@ -21,7 +21,6 @@ from symc.opt.loops.form import Loop, on_loops
 
 
 @standard_pass(
-    "A matrix that every step multiplies with is transposed once, if it must be.",
     after=("pack",),
     why="it lays out what pack put together; hoist takes the transposed matrix out of the loops around, too; simplify "
         "would put a transpose back into the product that reads it",
@@ -29,7 +28,7 @@ from symc.opt.loops.form import Loop, on_loops
 )
 @on_loops("pretranspose", scan, while_)
 def pretranspose(loop: Loop) -> Results | None:
-    """Transposes captured matrices, which a loop reads across their rows, outside of it."""
+    """A matrix that every step multiplies with is transposed once, if it must be."""
     if loop.value.attrs.get("length") == 1:
         return None
     values = postorder(loop.roots())

@@ -31,14 +31,13 @@ MOST_STACKS = 64
 
 
 @standard_pass(
-    "Products of rows are computed for all steps at once, before the loop.",
     after=("hoist",),
     why="a product that needs no carry is made of rows, not of stacked rows",
     bodies="inner", on=("control",), reasons="of_push_out",
 )
 @on_loops("push_out", scan)
 def push_out(loop: Loop) -> Results | None:
-    """Computes products of rows before a loop."""
+    """Products of rows are computed for all steps at once, before the loop."""
     if not loop.rows or loop.fixed or not _push(loop) | _free(loop):
         return None
     return loop.build()[1]
@@ -114,14 +113,13 @@ def _before(loop: Loop) -> list[Value]:
 
 
 @standard_pass(
-    "Products that no carry needs are computed for all steps at once, after the loop.",
     after=("push_out",),
     why="rows are taken before",
     bodies="inner", on=("control",),
 )
 @on_loops("pull_out", scan)
 def pull_out(loop: Loop) -> Results | None:
-    """Computes products that no carry needs after a loop."""
+    """Products that no carry needs are computed for all steps at once, after the loop."""
     after = set() if loop.fixed else _after(loop)
     gone = {k: y for k, y in loop.stacks.items() if y in after}
     borders = _borders(loop, after)

@@ -22,13 +22,12 @@ Place = tuple[Value, int]
 
 
 @standard_pass(
-    "Values that one branch alone needs are computed in it.",
     after=("accumulate",),
     why="what is the same in every step is computed once, not in a branch of every step",
     bodies="inner", on=("control",),
 )
 def sink(provenance: Provenance, f: Function) -> Function:
-    """``f`` with values that one branch alone needs computed there."""
+    """Values that one branch alone needs are computed in it."""
     edit = Edit(f, provenance, "sink")
     places = places_of(f)
 

@@ -47,13 +47,12 @@ class TooLarge(Exception):
 
 
 @standard_pass(
-    "Loops on a few numbers become one kernel each.",
     after=("check_indices",),
     why="check_indices looks at ordinary ops; what is made here is a kernel",
     records=False, on=("scan", "while"), bodies="outer", reasons="of_small_loops", makes=("loop",), for_kernels=True,
 )
 def small_loops(f: Function) -> Function:
-    """Loops on a few numbers become kernels."""
+    """Loops on a few numbers become one kernel each."""
     done: dict[Value, Value] = {}
     hints = dict(f.hints)
     for v in f.values():

@@ -31,13 +31,12 @@ MOST_CHOSEN, MOST_ELEMENTS = 8, 64
 
 
 @standard_pass(
-    "Loops of few steps and choices that are made become ordinary values.",
     after=("fold",),
     why="fold says which choices are made, and all that comes later simplifies what is written out",
     bodies="inner", on=("control",), reasons="of_unroll",
 )
 def unroll(provenance: Provenance, f: Function) -> Function:
-    """``f`` without loops and choices that are not worth it."""
+    """Loops of few steps and choices that are made become ordinary values."""
     edit = Edit(f, provenance, "unroll")
     costly = {choice for v, (choice, _) in places_of(f).items() if not _is_small(v)}
 

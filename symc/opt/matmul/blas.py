@@ -41,14 +41,13 @@ DTYPES = "fdFD"
 
 
 @standard_pass(
-    "Sums of products become products that add to what is there.",
     after=("native_products",),
     why="decompose makes sums of what has a name and takes small products apart; kernels of small loops multiply "
         "themselves; the sums that are left belong to kernels",
     bodies="inner", on=("dot", "gemm"), reasons="of_blas", makes=("gemm",),
 )
 def blas(provenance: Provenance, f: Function) -> Function:
-    """``f`` with products that add."""
+    """Sums of products become products that add to what is there."""
     found = find(f)
     if not found:
         return f

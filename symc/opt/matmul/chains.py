@@ -37,14 +37,13 @@ LESS = 1.1
 
 
 @standard_pass(
-    "Products of several matrices are multiplied in the order that costs least.",
     after=("simplify.2",),
     why="simplify has put transposes into the products; a product of matrices that are the same in every step is "
         "computed once",
     bodies="inner", on=("dot",),
 )
 def chains(provenance: Provenance, f: Function) -> Function:
-    """``f`` with products of several matrices in the best order."""
+    """Products of several matrices are multiplied in the order that costs least."""
     values = f.values()
     found = _found(f, values)
     if not found:

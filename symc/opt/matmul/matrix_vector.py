@@ -41,14 +41,13 @@ class Product:
 
 
 @standard_pass(
-    "Products of one matrix and vectors that need one reading of it become sums.",
     after=("small_loops",),
     why="blas would add to the products that it takes; loops that are one kernel read small matrices only; one core "
         "goes through a matrix row by row",
     bodies="inner", on=("dot",), reasons="of_fuse_matvec", target="cpu", for_kernels=True,
 )
 def fuse_matvec(provenance: Provenance, f: Function) -> Function:
-    """``f`` with sums for such products."""
+    """Products of one matrix and vectors that need one reading of it become sums."""
     chosen = {p.value: p for pair in pairs(f) for p in pair}
     if not chosen:
         return f

@@ -15,14 +15,13 @@ from symc.opt.matmul.products import is_outer, is_small
 
 
 @standard_pass(
-    "Products of 16-bit factors read them as they are stored.",
     after=("fuse_matvec",),
     why="decompose takes small products apart, hoist_movements brings movements to the casts of factors; blas would "
         "add to the products that it takes",
     bodies="inner", on=("dot",), target="cuda",
 )
 def native_products(provenance: Provenance, f: Function) -> Function:
-    """``f`` with the products of 16-bit factors in their dtype."""
+    """Products of 16-bit factors read them as they are stored."""
     if not any(v.op is cast and is_narrow(v.dtype) and v.operands[0].op is dot for v in f.values()):
         return f
     return Edit(f, provenance, "native_products").each(lambda _, v: _native(v))

@@ -29,7 +29,6 @@ from symc.opt.matmul.pack_sums import joining, sum_of
 
 
 @standard_pass(
-    "Products that share an operand, and sums of products, become one product.",
     after=("dead_loop", "sink"),
     why="hoist takes the weights that it puts side by side out of loops, push_out moves one product where there were "
         "many; products of all steps meet others outside of their loops; what is read in parts alone, simplify "
@@ -37,7 +36,7 @@ from symc.opt.matmul.pack_sums import joining, sum_of
     on=("dot", "control"), reasons="of_pack",
 )
 def pack(provenance: Provenance, f: Function) -> Function:
-    """``f`` with fewer and larger products, in the bodies of its loops and branches too."""
+    """Products that share an operand, and sums of products, become one product."""
     unchanged = set(unchanged_states(f))  # what is made of them is kept between calls
     varying = [p for p in f.params if p not in unchanged]
     return _Pack(provenance, f.inside).of(f, dict(zip(f.params, range(len(f.params)), strict=True)), varying, ())

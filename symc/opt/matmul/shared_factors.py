@@ -22,13 +22,12 @@ from symc.opt.loops.edit import Edit
 
 
 @standard_pass(
-    "Values that a factorization needed anyway gives too are taken from it.",
     after=("canonicalize.2",),
     why="decompose makes factorizations of what has a name",
     bodies="inner", on=("part_of", "lu_solve"),
 )
 def share_factors(provenance: Provenance, f: Function) -> Function:
-    """``f`` with fewer factorizations."""
+    """Values that a factorization needed anyway gives too are taken from it."""
     values = f.values()
     there = set(values)
     found = {v: new for v in values if (new := _shared(v, there)) is not None}
