@@ -402,5 +402,5 @@ def test_kernels_compile_for_a_gpu(arch):
         made.check([Signature(name, (8,) * count) for name, (count, _) in entries.items()])
         assert made.warnings == "" and set(made.resources) == set(entries)
         for name, (_, threads) in entries.items():
-            what = complaint(Item(name, "", None), Entry(name, (), (1, 1, 1), threads), made.resources[name])
+            what = complaint(Item(name, "", None, ""), Entry(name, (), (1, 1, 1), threads), made.resources[name])
             assert not what, f"{name} of {dtype}: {what}"
