@@ -11,6 +11,7 @@ import numpy as np
 from symc.errors import IndexingError, OutOfRangeError
 from symc.ir.dim import Size, known_equal
 from symc.ir.op import lookup
+from symc.ir.ops.shape import at_least
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.numpy_api.manipulation import normal_axis, permuted, ravel, reshaped
@@ -172,5 +173,8 @@ def dynamic_slice(x: Any, starts: Sequence[Any], sizes: Sequence[Any]) -> Tensor
             f"dynamic_slice: {len(starts)} starts and {len(sizes)} sizes for {t.ndim} axes", values=rows([t])
         )
     scalars = [convert(as_tensor(s).value, DTYPES["i64"]) for s in starts]
-    return Tensor(lookup("dynamic_slice")(t.value, *scalars, size=tuple(as_size(s) for s in sizes)))
+    v, window = t.value, tuple(as_size(s) for s in sizes)
+    for axis, n in enumerate(window):
+        v = at_least(v, axis, n)
+    return Tensor(lookup("dynamic_slice")(v, *scalars, size=window))
 

@@ -228,7 +228,8 @@ def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: 
     order, n = int(deg) + 1, xs.shape[0] if xs.ndim else 0
     if xs.ndim != 1 or ys.ndim not in (1, 2) or known_equal(xs.value.shape[0], ys.value.shape[0]) is False:
         raise ShapeError("polyfit: x is a vector, y a vector or matrix of as many rows", values=rows([xs, ys]))
-    xs = Tensor(at_least(xs.value, 0, 1))
+    several = cov and cov != "unscaled" and not full and not isinstance(n, int)
+    xs = Tensor(at_least(xs.value, 0, order + 1 if several else 1))
     rcond = n * float(finfo(xs.dtype).eps) if rcond is None else rcond
     left, right = API["vander"](xs, order), ys
     if w is not None:

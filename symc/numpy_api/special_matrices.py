@@ -8,6 +8,7 @@ import numpy as np
 
 from symc.errors import InputError, ShapeError
 from symc.ir.dim import known_equal
+from symc.ir.ops.shape import at_least
 from symc.numpy_api.decompositions import svd
 from symc.numpy_api.equations import pinv, solve
 from symc.numpy_api.matrices import eps, linalg, longest, square
@@ -46,7 +47,7 @@ def companion(a: Any) -> Tensor:
     t = API["atleast_1d"](a)
     if t.ndim != 1 or isinstance(t.shape[0], int) and t.shape[0] < 2:
         raise ShapeError("companion: at least two coefficients are needed", values=rows([t]))
-    t = API["astype"](t, inexact_dtype(t.dtype))
+    t = API["astype"](Tensor(at_least(t.value, 0, 2)), inexact_dtype(t.dtype))
     first = API["divide"](API["negative"](API["getitem"](t, slice(1, None))), API["getitem"](t, 0))
     i, j = _places(t.shape[0] - 1, t.shape[0] - 1)
     below = API["astype"](API["equal"](i, j + 1), t.dtype)

@@ -13,6 +13,7 @@ from symc.ir.ops.kernel import bounded
 from symc.ir.ops.leaf import iota
 from symc.ir.ops.logic import shl, shr
 from symc.ir.ops.random import random_bits
+from symc.ir.ops.shape import at_least, ensured
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
 from symc.numpy_api.manipulation import normal_axis
@@ -21,7 +22,7 @@ from symc.random.continuous import gumbel, uniform
 from symc.random.core import F64, U64, as_key, distribution, known_data, sizes
 from symc.tensors.convert import as_tensor, convert
 from symc.tensors.public import API
-from symc.tensors.sizes import size_of, user_shape, user_size
+from symc.tensors.sizes import as_size, size_of, user_shape, user_size
 from symc.tensors.tensor import Tensor
 
 
@@ -70,7 +71,7 @@ def _source(a: Any, axis: int, name: str) -> tuple[Tensor | None, Any]:
     n = t.shape[normal_axis(axis, t.ndim, name, t)]
     if isinstance(n, int) and n < 1:
         raise InputError(f"{name}: there is nothing to choose from", values=[t.describe("a")])
-    return t, n
+    return Tensor(at_least(t.value, normal_axis(axis, t.ndim, name, t), 1)), n
 
 
 def _weights(p: Any, n: Any) -> Tensor:
@@ -82,7 +83,7 @@ def _weights(p: Any, n: Any) -> Tensor:
     data = known_data(t)
     if data is not None and not ((data >= 0).all() and abs(data.sum() - 1) < 1e-6):
         raise InputError("choice: p must not be negative and must sum to 1")
-    return API["astype"](t, F64)
+    return API["astype"](Tensor(ensured(t.value, (as_size(n),))), F64)
 
 
 def _with_replacement(key: Any, n: Any, shape: tuple, weights: Tensor | None) -> Tensor:
