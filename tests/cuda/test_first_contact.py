@@ -8,6 +8,7 @@ import pytest
 
 from symc.__main__ import main
 from symc.errors import InputError
+from symc.ir import dtypes
 from symc.ir.record import replace
 from symc.runtime.cuda.cupy_device import CupyDevice
 from symc.runtime.cuda.devices import devices_from
@@ -35,6 +36,17 @@ def test_an_emulated_device_passes(capsys):
     said = capsys.readouterr().out
     assert [x.name for x in CHECKS] == [line.split()[0] for line in said.split("\ncuda\n")[1].splitlines()]
     assert "replayed 3 of 4 calls" in said and "fails" not in said
+
+
+@needs_compiler
+def test_bfloat16_is_left_out_where_the_host_has_none(monkeypatch):
+    monkeypatch.setattr(first_contact, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    monkeypatch.setattr(dtypes.bfloat16, "_found", None)
+    said: list[str] = []
+    with emulated_cuda():
+        assert first_contact.first_contact("cuda", said.append) is None
+    assert any("right in float32, float16; bfloat16 needs ml_dtypes" in line for line in said)
 
 
 def test_the_first_failure_ends_it(no_driver, capsys):
