@@ -43,24 +43,43 @@ def main() -> int:
     if missing := no_device(options.emulated):
         print(missing)
         return 1
-    document: dict[str, Any] = {"machine": machine.facts(), "emulated": options.emulated, "cases": {}}
-    wanted = [s for s in ("contract", "sanitizer", "ceilings", "cases") if s in options.steps.split(",")]
-    if "contract" in wanted:
-        document["contract"] = contract(options.emulated)
-    if "sanitizer" in wanted:
-        document["sanitizer"] = sanitizer(options.emulated)
-    if "ceilings" in wanted:
-        document["ceilings"] = _python(["-m", "benchmarks.cuda.ceilings"], options.emulated)
-    if "cases" in wanted:
-        for case, peer in selected(options):
-            row = document["cases"].setdefault(case, {})
-            job = {"case": case, "peer": peer, "full": not options.emulated, "replays": options.replays}
-            row[peer] = _python(["-m", "benchmarks.cuda.worker", json.dumps(job)], options.emulated)
-            print(f"{case:24} {peer:14} {_line(row[peer])}", flush=True)
-            write(path, document)
-    write(path, document)
+    document: dict[str, Any] = {"machine": machine.facts(), "emulated": options.emulated}
+    if options.resume and path.exists():
+        document = json.loads(path.read_text()) | document
+    for part, run in steps(options):
+        found = document.setdefault(part.name, {})
+        if part.key in found and "failure" not in found[part.key] and found[part.key].get("passed", True):
+            continue
+        found[part.key] = run()
+        print(f"{part.shown:39} {_line(found[part.key])}", flush=True)
+        write(path, document)
     print(table(document))
     return 0
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the run, which is not done again with ``--resume``: its place in the file of results."""
+
+    name: str
+    key: str
+    shown: str
+
+
+def steps(options: argparse.Namespace) -> Iterator[tuple[Part, Callable[[], dict[str, Any]]]]:
+    """All parts that are wanted: is it right, how fast is the device, symc's figures, and then those of its peers."""
+    wanted, emulated = options.steps.split(","), options.emulated
+    for file in CONTRACT if "contract" in wanted else ():
+        yield Part("contract", file, f"contract {Path(file).stem}"), partial(contract, file, emulated)
+    tool = None if emulated else shutil.which("compute-sanitizer")
+    for kind in (TOOLS if tool else ("none",)) if "sanitizer" in wanted else ():
+        yield Part("sanitizer", kind, f"sanitizer {kind}"), partial(sanitizer, tool, kind, emulated)
+    if "ceilings" in wanted:
+        yield Part("ceilings", "all", "ceilings"), lambda: _python(["-m", "benchmarks.cuda.ceilings"], emulated)
+    for case, peer in selected(options) if "cases" in wanted else ():
+        job = {"case": case, "peer": peer, "full": not emulated, "replays": options.replays}
+        run = partial(_python, ["-m", "benchmarks.cuda.worker", json.dumps(job)], emulated)
+        yield Part(peer, case, f"{case:24} {peer}"), run
 
 
 def no_device(emulated: bool) -> str:

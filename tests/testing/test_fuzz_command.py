@@ -20,7 +20,7 @@ from symc.ir.traverse import replace as replace_values
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import fresh_input
 from symc.opt.engine.declare import rewrite, rule
-from symc.opt.engine.passes import graph_pass, unregister_pass
+from symc.opt.engine.pass_registry import graph_pass, unregister_pass
 from symc.opt.engine.rule import temporary_rules
 from symc.testing.fuzz import front  # noqa: F401 - declares its generator
 from symc.testing.fuzz.campaign import WEIGHTS, Campaign

@@ -10,7 +10,7 @@ import pytest
 import symc as sc
 from symc.ir.op import lookup
 from symc.ir.traverse import replace
-from symc.opt.engine.passes import graph_pass, unregister_pass
+from symc.opt.engine.pass_registry import graph_pass, unregister_pass
 from symc.testing.loop_checks import CHECKS, Disagreement, check_stages, failure, main
 from symc.testing.loops import Program, random_program, shrink
 

@@ -15,7 +15,7 @@ from symc.ir.op import lookup
 from symc.ir.traverse import replace as replace_values
 from symc.opt import DEFAULT
 from symc.opt.engine.declare import rule
-from symc.opt.engine.passes import graph_pass, unregister_pass
+from symc.opt.engine.pass_registry import graph_pass, unregister_pass
 from symc.opt.engine.rule import temporary_rules
 from symc.runtime.cpu.program import load
 from symc.testing.fuzz.checks import compiled
