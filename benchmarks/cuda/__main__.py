@@ -14,6 +14,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "cuda"
 #: Where compilers keep what they compiled: empty for every process, so that what is measured first is a cold start.
 CACHES = ("SYMC_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH")
-TIMEOUT = 900
+TIMEOUT = 600
+#: Tests of correctness, of which each file takes less.
+CONTRACT = ("tests/cuda/test_contract.py", "tests/cuda/test_contract_products.py", "tests/cuda/test_device_ops.py")
 TOOLS = ("memcheck", "racecheck")
 
 
@@ -45,41 +49,35 @@ def main() -> int:
         return 1
     document: dict[str, Any] = {"machine": machine.facts(), "emulated": options.emulated}
     if options.resume and path.exists():
-        document = json.loads(path.read_text()) | document
-    for part, run in steps(options):
-        found = document.setdefault(part.name, {})
-        if part.key in found and "failure" not in found[part.key] and found[part.key].get("passed", True):
-            continue
-        found[part.key] = run()
-        print(f"{part.shown:39} {_line(found[part.key])}", flush=True)
-        write(path, document)
+        document = {**json.loads(path.read_text()), **document}
+    document.setdefault("cases", {})
+    for keys, run in parts(options):
+        found = document
+        for key in keys[:-1]:
+            found = found.setdefault(key, {})
+        done = found.get(keys[-1], {"failure": ""})
+        if "failure" in done or not done.get("passed", True):
+            found[keys[-1]] = run()
+            print(" ".join(f"{key:20}" for key in keys), _line(found[keys[-1]]), flush=True)
+            write(path, document)
     print(table(document))
     return 0
 
 
-@dataclass(frozen=True)
-class Part:
-    """A part of the run, which is not done again with ``--resume``: its place in the file of results."""
-
-    name: str
-    key: str
-    shown: str
-
-
-def steps(options: argparse.Namespace) -> Iterator[tuple[Part, Callable[[], dict[str, Any]]]]:
-    """All parts that are wanted: is it right, how fast is the device, symc's figures, and then those of its peers."""
+def parts(options: argparse.Namespace) -> Iterator[tuple[tuple[str, ...], Callable[[], dict[str, Any]]]]:
+    """All parts of a run, with their place in the results: is it right, how fast is the device, what does symc take for
+    every case, and then its peers."""
     wanted, emulated = options.steps.split(","), options.emulated
     for file in CONTRACT if "contract" in wanted else ():
-        yield Part("contract", file, f"contract {Path(file).stem}"), partial(contract, file, emulated)
+        yield ("contract", file), partial(contract, file, emulated)
     tool = None if emulated else shutil.which("compute-sanitizer")
     for kind in (TOOLS if tool else ("none",)) if "sanitizer" in wanted else ():
-        yield Part("sanitizer", kind, f"sanitizer {kind}"), partial(sanitizer, tool, kind, emulated)
+        yield ("sanitizer", kind), partial(sanitizer, tool, kind, emulated)
     if "ceilings" in wanted:
-        yield Part("ceilings", "all", "ceilings"), lambda: _python(["-m", "benchmarks.cuda.ceilings"], emulated)
+        yield ("ceilings",), partial(_python, ["-m", "benchmarks.cuda.ceilings"], emulated)
     for case, peer in selected(options) if "cases" in wanted else ():
         job = {"case": case, "peer": peer, "full": not emulated, "replays": options.replays}
-        run = partial(_python, ["-m", "benchmarks.cuda.worker", json.dumps(job)], emulated)
-        yield Part(peer, case, f"{case:24} {peer}"), run
+        yield ("cases", case, peer), partial(_python, ["-m", "benchmarks.cuda.worker", json.dumps(job)], emulated)
 
 
 def no_device(emulated: bool) -> str:
@@ -103,6 +101,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--emulated", action="store_true", help="tiny sizes on the emulated device, symc alone")
     parser.add_argument("--estimate", action="store_true", help="estimated times, without a GPU")
     parser.add_argument("--tag", default="latest", help="the name of the file of results")
+    parser.add_argument("--resume", action="store_true", help="only what that file has not, or failed")
     parser.add_argument("--show", action="store_true", help="print a table again")
     return parser.parse_args()
 
@@ -110,7 +109,8 @@ def _options() -> argparse.Namespace:
 def selected(options: argparse.Namespace) -> list[tuple[str, str]]:
     parts = [p for p in options.only.split(",") if p]
     peers = ["symc"] if options.emulated else [p for p in options.peers.split(",") if p]
-    return [(c, p) for c in CASES if not parts or any(x in c for x in parts) for p in peers if p not in CASES[c].skip]
+    cases = [c for c in CASES if not parts or any(x in c for x in parts)]
+    return [(c, p) for p in peers for c in cases if p not in CASES[c].skip]
 
 
 def write(path: Path, document: dict[str, Any]) -> None:
@@ -141,43 +141,39 @@ def _python(arguments: list[str], emulated: bool) -> dict[str, Any]:
     if run.returncode == 0 and lines[-1].startswith("{"):
         return json.loads(lines[-1])
     said = run.stderr.strip().split("\n")
-    return {"failure": next((x for x in reversed(said) if "Error" in x), said[-1])[:300]}
+    return {"failure": next((x for x in reversed(said) if "Error" in x), said[-1])[:300], "text": run.stderr}
 
 
-def contract(emulated: bool) -> dict[str, Any]:
-    """The contract of devices, and every op, on the GPU."""
+def contract(file: str, emulated: bool) -> dict[str, Any]:
+    """A file of tests, on the GPU."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), **({} if emulated else {"SYMC_DEVICE": "cuda:0"})}
-    files = ["tests/cuda/test_contract.py", "tests/cuda/test_contract_products.py",
-             "tests/cuda/test_device_ops.py"]
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files]
-    run = subprocess.run(command, cwd=ROOT, env=env, text=True, capture_output=True)
-    found = {"passed": run.returncode == 0, "summary": run.stdout.strip().split("\n")[-1]}
-    print("contract:", found["summary"], flush=True)
-    return found
+    return _checked([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", file], env)
 
 
-def sanitizer(emulated: bool) -> dict[str, Any]:
+def sanitizer(tool: str | None, kind: str, emulated: bool) -> dict[str, Any]:
     """Report of NVIDIA's checker of all cases; without it, or without a GPU, only that they run."""
-    tool = None if emulated else shutil.which("compute-sanitizer")
-    found: dict[str, Any] = {}
-    for kind in TOOLS if tool else ("none",):
-        command = [tool, "--tool", kind, "--error-exitcode", "9"] if tool else []
-        with tempfile.TemporaryDirectory() as caches:
-            run = subprocess.run([*command, sys.executable, "-m", "benchmarks.cuda.sanitized"], cwd=ROOT, text=True,
-                                 env=_environment(emulated, caches), capture_output=True)
-        lines = [x for x in run.stdout.split("\n") if x.startswith("=========")]
-        summary = lines[-1] if lines else (run.stderr or run.stdout).strip().split("\n")[-1]
-        found[kind] = {"passed": run.returncode == 0, "summary": summary[:300], "messages": lines[:40]}
-        print(f"sanitizer {kind}:", summary, flush=True)
-    return found
+    command = [tool, "--tool", kind, "--error-exitcode", "9"] if tool else []
+    with tempfile.TemporaryDirectory() as caches:
+        return _checked([*command, sys.executable, "-m", "benchmarks.cuda.sanitized"], _environment(emulated, caches))
+
+
+def _checked(command: list[str], env: dict[str, str]) -> dict[str, Any]:
+    """How a check ended, with all that it said if it failed."""
+    try:
+        run = subprocess.run(command, cwd=ROOT, env=env, text=True, capture_output=True, timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        return {"passed": False, "summary": f"it took more than {TIMEOUT} s"}
+    said = (run.stdout + run.stderr).strip()
+    found = {"passed": run.returncode == 0, "summary": said.split("\n")[-1][:300]}
+    return found if found["passed"] else found | {"text": said}
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
 def _line(row: dict[str, Any]) -> str:
-    if "failure" in row:
-        return row["failure"]
+    if "failure" in row or "seconds" not in row:
+        return row.get("failure", row.get("summary", ""))
     error = "" if row["error"] is None else f"  error {row['error']:.1e}"
     return f"{row['seconds'] * 1e6:12.1f} us  host {row['host'] * 1e6:8.1f} us  first {row['first']:6.2f} s{error}"
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 
 import pytest
 
+from benchmarks.cuda import __main__ as runs
 from benchmarks.cuda import ceilings, estimates, peers, worker
 from benchmarks.cuda.__main__ import ROOT, main, table
 from benchmarks.cuda.cases import CASES
@@ -54,6 +57,40 @@ def test_every_case_has_sizes_for_both():
     for case in CASES.values():
         assert case.tiny.keys() == case.full.keys() and bool(case.formula) != bool(case.step)
         assert all(n <= case.full[k] for k, n in case.tiny.items())
+
+
+def test_a_run_goes_on_where_it_stopped(monkeypatch, tmp_path, capsys):
+    """symc's figures come first; what failed is kept whole, and done again with what is missing."""
+    asked: list[tuple[str, str]] = []
+    failing = {"jax"}
+
+    def measured(arguments, emulated):
+        job = json.loads(arguments[-1])
+        asked.append((job["case"], job["peer"]))
+        if job["peer"] in failing:
+            return {"failure": "OutOfMemoryError", "text": "a\nlong\nstory"}
+        return {"seconds": 2e-6, "host": 1e-6, "first": 0.5, "error": 0.0}
+
+    monkeypatch.setattr(runs, "RESULTS", tmp_path)
+    monkeypatch.setattr(runs, "no_device", lambda emulated: "")
+    monkeypatch.setattr(runs, "_python", measured)
+    command = ["benchmarks.cuda", "--steps", "cases", "-w", "small call,softmax 128", "-p", "symc,jax"]
+    monkeypatch.setattr("sys.argv", command)
+    assert main() == 0
+    assert [p for _, p in asked] == ["symc", "symc", "jax", "jax"]
+    kept = json.loads((tmp_path / "latest.json").read_text())["cases"]["small call"]
+    assert kept["jax"]["text"] == "a\nlong\nstory" and kept["symc"]["seconds"] == 2e-6
+    asked.clear(), failing.clear()
+    monkeypatch.setattr("sys.argv", [*command, "--resume"])
+    assert main() == 0
+    assert [p for _, p in asked] == ["jax", "jax"]
+    assert "| small call | 2.0 us |  | jax, 2.0 us | 1.00 |" in capsys.readouterr().out
+
+
+def test_checks_that_fail_are_kept_whole():
+    found = runs._checked([sys.executable, "-c", "import sys; print('first'); sys.exit('last')"], {})
+    assert found == {"passed": False, "summary": "last", "text": "first\nlast"}
+    assert runs._checked([sys.executable, "-c", "print('3 passed')"], {}) == {"passed": True, "summary": "3 passed"}
 
 
 def test_estimates_need_no_gpu(monkeypatch, capsys):
