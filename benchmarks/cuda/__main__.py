@@ -158,7 +158,7 @@ def sanitizer(tool: str | None, kind: str, emulated: bool) -> dict[str, Any]:
 
 
 def _checked(command: list[str], env: dict[str, str]) -> dict[str, Any]:
-    """How a check ended, with all that it said if it failed."""
+    """The end of a check, with all that it said if it failed."""
     try:
         run = subprocess.run(command, cwd=ROOT, env=env, text=True, capture_output=True, timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
