@@ -182,3 +182,12 @@ def test_bounds():
     assert small_ir.serves("d", 8) and small_products_ir.serves("s", 8, 8, 8)
     for letter, n in (("z", 3), ("d", 9), ("d", sc.matrix("x").value.shape[0])):
         assert not small_ir.serves(letter, n) and not small_products_ir.serves(letter, n, 3, 3)
+
+
+def test_a_determinant_of_three_rows_is_one_kernel():
+    """What chooses pivots has axes of size 1 until movements come before the work, a step a visit."""
+    a = sc.input("a", "float64", ("n", 3, 3))
+    f = sc.compile(sc.linalg.det(a), [a])
+    given = np.random.default_rng(5).normal(size=(50, 3, 3))
+    assert len(f.kernels) == 1
+    np.testing.assert_allclose(f(given), np.linalg.det(given), rtol=1e-12, atol=1e-14)

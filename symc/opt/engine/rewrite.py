@@ -32,7 +32,7 @@ from symc.opt.facts.fact import Fact
 #: Firings allowed per value of the graph, and at least.
 BUDGET, MIN_BUDGET = 24, 400
 #: A graph is visited at most so often.
-MOST_VISITS = 8
+MOST_VISITS = 32
 #: What is read in more pieces stays whole.
 MOST_PIECES = 8
 NONE: frozenset[str] = frozenset()
