@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from symc.errors import ShapeError
 from symc.ir.dim import Size, known_equal, number
 from symc.ir.op import lookup
+from symc.ir.ops.shape import axis_ensured, ensured
 from symc.ir.record import dataclass
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
@@ -75,8 +76,7 @@ def _diagonal(v: Value, i: int, j: int) -> Value:
     n, m = v.shape[i], v.shape[j]
     if known_equal(n, m) is False:
         raise ShapeError(f"einsum: axes with one label have sizes {n} and {m}")
-    if n != m:
-        v = lookup("ensure_shape")(v, shape=tuple(n if a == j else s for a, s in enumerate(v.shape)))
+    v = axis_ensured(v, j, n)
     place = lookup("iota")(shape=(n,), axis=0, dtype=DTYPES["i64"])
     out = lookup("gather")(v, place, place, axes=(i, j))  # the diagonal comes first
     return permuted(out, [*range(1, i + 1), 0, *range(i + 1, out.ndim)])
@@ -105,8 +105,8 @@ def _matched(a: Labelled, b: Labelled, name: str) -> tuple[Labelled, Labelled]:
 
 
 def _ensured(x: Labelled, want: dict[Label, Size]) -> Labelled:
-    shape = tuple(want.get(n, s) for n, s in zip(x.labels, x.value.shape, strict=True))
-    return x if shape == x.value.shape else Labelled(lookup("ensure_shape")(x.value, shape=shape), x.labels)
+    shape = [want.get(n, s) for n, s in zip(x.labels, x.value.shape, strict=True)]
+    return Labelled(ensured(x.value, shape), x.labels)
 
 
 def product(a: Labelled, b: Labelled, keep: Iterable[Label], name: str = "einsum") -> Labelled:

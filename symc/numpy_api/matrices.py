@@ -14,6 +14,7 @@ from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size, known_equal, maximum, product
 from symc.ir.dtypes import finfo
 from symc.ir.op import lookup, splat
+from symc.ir.ops.shape import ensured
 from symc.ir.types import TensorType, real_dtype
 from symc.ir.value import Value
 from symc.numpy_api.manipulation import reshaped
@@ -130,7 +131,7 @@ def solved(name: str, op: str, matrices: Sequence[Tensor], b: Tensor, **attrs: A
                          "a right side of two or more axes is a matrix; vectors in its last axis: b[..., None]")
     at = 0 if b.ndim == 1 else b.ndim - 2
     full = tuple(n if k == at else s for k, s in enumerate(b.value.shape))
-    y = b.value if full == b.value.shape else lookup("ensure_shape")(b.value, shape=full)
+    y = ensured(b.value, full)
     if b.ndim == 1:
         lead = a.value.shape[:-2]
         column = stretch(reshaped(y, (n, 1)), (*lead, n, 1))

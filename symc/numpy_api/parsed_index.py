@@ -153,9 +153,7 @@ class _Mask:
         shape = t.value.shape[axis - self.axis:][:m.ndim]
         if known_different(shape, m.shape):
             raise IndexingError("a mask does not fit", values=rows([t, self.mask]))
-        if shape != m.shape:
-            m = lookup("ensure_shape")(m, shape=shape)
-        return coordinates(Tensor(m))[self.axis]
+        return coordinates(Tensor(ensured(m, shape)))[self.axis]
 
 
 def coordinates(mask: Tensor) -> list[Tensor]:

@@ -16,7 +16,7 @@ import numpy as np
 from symc import special
 from symc.errors import DTypeError, IndexingError, InputError, ShapeError
 from symc.ir.dim import fresh_size, known_equal
-from symc.ir.op import lookup
+from symc.ir.ops.shape import axis_ensured, ensured
 from symc.ir.record import dataclass
 from symc.ir.value import Value
 from symc.numpy_api.promotion import rows as described
@@ -217,7 +217,7 @@ class Ragged(RowFunctions):
         want = self.offsets.value.shape[0] - 1
         if known_equal(n, want) is False:
             raise ShapeError(f"{self!r} meets an array of {n} rows", values=described([t]))
-        whole = Tensor(lookup("ensure_shape")(t.value, shape=(want, *t.value.shape[1:])))
+        whole = Tensor(axis_ensured(t.value, 0, want))
         return API["take"](whole[:, 0], self.row_ids, 0)
 
     def _in_rows_of(self, other: Ragged) -> Tensor:
@@ -229,8 +229,8 @@ class Ragged(RowFunctions):
         if known_equal(n, m) is False or a is not None and b is not None and not np.array_equal(a, b):
             raise ShapeError(f"{other!r} and {self!r} differ in the lengths of rows",
                              values=described([other.values, self.values]))
-        starts = Tensor(lookup("ensure_shape")(self.starts.value, shape=(m,)))
-        lengths = Tensor(lookup("ensure_shape")(self.lengths.value, shape=(m,)))
+        starts = Tensor(ensured(self.starts.value, (m,)))
+        lengths = Tensor(ensured(self.lengths.value, (m,)))
         law = "ragged values that meet have rows of equal lengths"
         starts = starts + must_hold(API["equal"](lengths, other.lengths), law)
         return API["take"](self.values, API["take"](starts, other.row_ids) + other.positions, 0)
