@@ -70,6 +70,28 @@ def test_parts_may_have_parts():
         unregister(op.name)
 
 
+@pytest.mark.parametrize("dtype, sums", [("f2", 1), ("f4", 1), ("f8", 3)])
+def test_sums_of_a_norm(dtype, sums):
+    """A wider sum holds every square, and is rounded once: to the nearest number, from denormals to the greatest."""
+    x = fresh_input(TensorType(dtype, (20, 5)))
+    f = Function("f", (Input("x", x.type),), close_over([x], [lookup("norm")(x, axes=(1,))]))
+    g = decompose(f)
+    made = [v.op.name for v in g.values()]
+    assert made.count("sum") == sums and (sums == 3 or not {"abs", "max", "maximum", "minimum", "where"} & set(made))
+    info = np.finfo(dtype)
+    data = np.random.default_rng(0).uniform(0.1, 0.4, x.shape)
+    data = (data * 2.0 ** np.linspace(info.minexp - info.nmant + 3, info.maxexp - 1, 20)[:, None]).astype(dtype)
+    data[-3:, 0] = np.inf, np.nan, info.max
+    data[-1, 1:] = info.max
+    with np.errstate(over="ignore"):
+        exact = np.sqrt(np.sum(data.astype("longdouble") ** 2, axis=1)).astype(dtype)
+        (found,) = evaluate_function(g, [data])
+    if sums == 1:
+        np.testing.assert_array_equal(found, exact)
+    else:
+        np.testing.assert_array_almost_equal_nulp(found[:-3], exact[:-3], 4)
+
+
 @pytest.mark.parametrize("dtype", ["b1", "u1", "i4", "f4", "f8"])
 @pytest.mark.parametrize("n", [2, 3, 5, 8, 9, 13, 16])
 def test_exchanged_slices_are_in_order(n, dtype):
