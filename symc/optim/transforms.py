@@ -19,31 +19,27 @@ def _each(g: Gradient, f: Any) -> Gradient:
     return g.changed(f) if isinstance(g, SparseRows) else f(g)
 
 
-class clip(Transform):
-    """Every number of the gradients between -bound and bound."""
+class _Bounded(Transform):
+    """A transform that keeps something of the gradients within a positive bound."""
 
     def __init__(self, bound: float):
         if not bound > 0:
-            raise InputError(f"sc.optim.clip: the bound is {bound}", help="a positive number")
+            raise InputError(f"sc.optim.{type(self).__name__}: the bound is {bound}", help="a positive number")
         self.bound = bound
 
     def __repr__(self) -> str:
-        return f"sc.optim.clip({self.bound})"
+        return f"sc.optim.{type(self).__name__}({self.bound})"
+
+
+class clip(_Bounded):
+    """Every number of the gradients between -bound and bound."""
 
     def apply(self, grads: list[Gradient], params: list[SharedVariable]) -> list[Gradient]:
         return [_each(g, lambda x: xp.clip(x, -self.bound, self.bound)) for g in grads]
 
 
-class clip_by_global_norm(Transform):
+class clip_by_global_norm(_Bounded):
     """All gradients scaled alike, so that together they are no longer than ``bound``."""
-
-    def __init__(self, bound: float):
-        if not bound > 0:
-            raise InputError(f"sc.optim.clip_by_global_norm: the bound is {bound}", help="a positive number")
-        self.bound = bound
-
-    def __repr__(self) -> str:
-        return f"sc.optim.clip_by_global_norm({self.bound})"
 
     def apply(self, grads: list[Gradient], params: list[SharedVariable]) -> list[Gradient]:
         norm = global_norm(grads)
