@@ -17,13 +17,18 @@ from symc.tensors.pytree import FOREIGN
 from symc.tensors.tensor import Tensor
 
 
+@dataclass(frozen=True, eq=False)
 class _Compressed(SparseValue):
     """Rows (csr) or columns (csc) one after another."""
 
     indptr: Any
     indices: Any
+    data: Any
+    extent: Any
+    single: Any = None
     across: ClassVar[bool]  # what is stored as rows are columns
     _index_names = ("indptr", "indices")
+    __repr__ = SparseValue.__repr__
 
     @classmethod
     def _made(cls, fields: dict[str, Any]) -> Any:
@@ -46,32 +51,18 @@ class _Compressed(SparseValue):
         return _TRANSPOSED[self.format](self.indptr, self.indices, self.data, extent_of(self.sizes[::-1]), self.single)
 
 
-@dataclass(frozen=True, eq=False)
 class CSR(_Compressed):
     """Row r has the entries from ``indptr[r]`` up to ``indptr[r + 1]``."""
 
-    indptr: Any
-    indices: Any
-    data: Any
-    extent: Any
-    single: Any = None
     format = "csr"
     across = False
-    __repr__ = SparseValue.__repr__
 
 
-@dataclass(frozen=True, eq=False)
 class CSC(_Compressed):
     """Column c has the entries from ``indptr[c]`` up to ``indptr[c + 1]``."""
 
-    indptr: Any
-    indices: Any
-    data: Any
-    extent: Any
-    single: Any = None
     format = "csc"
     across = True
-    __repr__ = SparseValue.__repr__
 
 
 _TRANSPOSED = {"csr": CSC, "csc": CSR}
