@@ -79,6 +79,7 @@ class CallPath:
         self._learning = new_lock()
         distinct = len(set(self._cells)) == len(self._cells)
         self.repeat: Callable[[list[Any]], list[Any] | None] | None = None  # serves calls that repeat the last one
+        self._called = False
         self._learns = self._frames is not None and signature.simple and distinct and not signature.donated
 
     def call(self, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
@@ -158,6 +159,9 @@ class CallPath:
         assert self._frames is not None
         with self._learning:
             if self._entry is None:
+                if not (self._called or entry.kept()):  # a function that is called once need not wait for its compile
+                    self._called = True
+                    return
                 native = entry.supported() if entry.serves(self._frames.code) else None
                 if native is None:
                     self._learns = False

@@ -328,6 +328,21 @@ def test_the_entry_is_tried_once_a_machine(monkeypatch, tmp_path):
         assert [entry._serves(native) for _ in range(4)] == [False, True, True, True] and len(tried) == 2
 
 
+@pytest.mark.skipif(not NATIVE, reason="no native entry here")
+def test_one_call_does_not_wait_for_the_entry_to_be_compiled(monkeypatch, tmp_path):
+    monkeypatch.setattr(entry, "_native", False)
+    a, b = two()
+    with sc.config(cache_dir=str(tmp_path / "own")):
+        entries = []
+        for _ in range(3):
+            f = sc.compile(a * b, [a, b])
+            f(np.arange(3.0), np.ones(3))
+            entries.append(f._call_path._entry)
+            f(np.arange(3.0), np.ones(3))
+            assert f._call_path._entry is not None
+        assert [e is not None for e in entries] == [False, True, True]
+
+
 def test_what_does_not_lend_itself_stays_in_python():
     x = sc.input("x", "float64", shape=("n",))
     data = np.ones(3)

@@ -37,7 +37,7 @@ from symc.runtime.cpu.native.block import (
 from symc.runtime.cpu.native.instructions import Op, Word
 from symc.runtime.cpu.native.interpreter import executor
 
-__all__ = ["Entry", "States", "serves", "supported"]
+__all__ = ["Entry", "States", "kept", "serves", "supported"]
 
 #: Flags of arrays: contiguous and aligned.
 WANTED = 0x1 | 0x100
@@ -84,6 +84,11 @@ def supported() -> _Native | None:
                 _native = _load() if _possible() else None
     assert not isinstance(_native, bool)
     return _native
+
+
+def kept() -> bool:
+    """True where the native code need not be compiled first."""
+    return _native is not False or object_cache.read_data(_note()) is not None
 
 
 def _possible() -> bool:
@@ -159,12 +164,15 @@ def _of_numpy(*entries: int) -> list[int]:
 def _serves(native: _Native) -> bool:
     """True if objects are as an entry reads them, and it serves calls as it should: tried once by this version,
     interpreter and NumPy, and noted on disk."""
-    name = object_cache.key([version.of_compilers(), "entry", sys.version, np.__version__, np.__file__])
-    if object_cache.read_data(name) is None:
+    if object_cache.read_data(_note()) is None:
         if not (_as_expected() and _copies(native)):
             return False
-        object_cache.write_data(name, b"")
+        object_cache.write_data(_note(), b"")
     return True
+
+
+def _note() -> str:
+    return object_cache.key([version.of_compilers(), "entry", sys.version, np.__version__, np.__file__])
 
 
 def _copies(native: _Native) -> bool:
