@@ -77,6 +77,8 @@ def _exported(built: Built, inputs: Sequence[Any]) -> tuple[bytes, list[str]]:
 
     function = built.function
     if not isinstance(function, sc.CompiledFunction):
+        if not hasattr(function, "compiled_for"):
+            raise NotImplementedError("not one compiled function of symc")
         function, inputs = function.compiled_for(*inputs)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "f.onnx"
