@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from symc.errors import InputError, ShapeError, SymbolicValueError
+from symc.errors import InputError, ShapeError
 from symc.tensors import pytree as nest
 from symc.tensors.public import API, public
 from symc.tensors.tensor import Tensor
@@ -70,8 +70,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], xs: Any, reverse: bool = Fal
     """All prefixes ``x0, fn(x0, x1), fn(fn(x0, x1), x2), ...`` of an associative ``fn`` over the rows of ``xs``.
 
     ``fn`` must work on whole batches of rows (elementwise functions and products over the last axes do). It is applied
-    to halves, quarters, ...: about 2 log2(n) large steps in place of n small ones (Blelloch 1990). The number of rows
-    must be known while building; ``sc.scan`` takes any.
+    to halves, quarters, ...: about 2 log2(n) large steps in place of n small ones (Blelloch 1990). A number of rows that
+    is not known while building is taken row after row, by ``sc.scan``.
 
     >>> x = sc.input("x", shape=(4,))
     >>> sc.compile(sc.associative_scan(sc.multiply, x))([1.0, 2.0, 3.0, 4.0])
@@ -79,9 +79,6 @@ def associative_scan(fn: Callable[[Any, Any], Any], xs: Any, reverse: bool = Fal
     """
     rows, structure = _tensors(xs, "xs")
     n = _length(rows, structure, None)
-    if not isinstance(n, int):
-        raise SymbolicValueError(f"associative_scan: the number of rows {n} must be an int",
-                                 values=[r.describe() for r in rows], help="sc.scan works with any number of rows")
     rows = [_strong(r) for r in rows]
     if reverse:
         rows = [API["flip"](r, 0) for r in rows]
@@ -90,8 +87,21 @@ def associative_scan(fn: Callable[[Any, Any], Any], xs: Any, reverse: bool = Fal
         left, right = (nest.unflatten(structure, p) for p in (a, b))
         return _match(structure, _call(fn, "associative_scan: fn", left, right), "associative_scan", "the result of fn")
 
-    out = _prefixes(combine, rows, n)
+    out = _prefixes(combine, rows, n) if isinstance(n, int) else _one_by_one(combine, rows)
     return nest.unflatten(structure, [API["flip"](r, 0) for r in out] if reverse else out)
+
+
+def _one_by_one(combine: Callable[[list[Tensor], list[Tensor]], list[Tensor]], rows: list[Tensor]) -> list[Tensor]:
+    """The same by a loop, in which a row is a batch of one; without rows the loop begins with zeros."""
+
+    def step(carry: list[Tensor], row: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        combined = combine([c[None] for c in carry], [r[None] for r in row])
+        after = [c[0] for c in combined]
+        return after, after
+
+    first = [API["concatenate"]([r[:1], API["zeros_like"](r, shape=(1, *r.shape[1:]))])[0] for r in rows]
+    rest = scan(step, first, [r[1:] for r in rows])[1]
+    return [API["concatenate"]([r[:1], others]) for r, others in zip(rows, rest, strict=True)]
 
 
 def _prefixes(combine: Callable[[list[Tensor], list[Tensor]], list[Tensor]], rows: list[Tensor],
