@@ -70,8 +70,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], xs: Any, reverse: bool = Fal
     """All prefixes ``x0, fn(x0, x1), fn(fn(x0, x1), x2), ...`` of an associative ``fn`` over the rows of ``xs``.
 
     ``fn`` must work on whole batches of rows (elementwise functions and products over the last axes do). It is applied
-    to halves, quarters, ...: about 2 log2(n) large steps in place of n small ones (Blelloch 1990). A number of rows that
-    is not known while building is taken row after row, by ``sc.scan``.
+    to halves, quarters, ...: about 2 log2(n) large steps in place of n small ones (Blelloch 1990). Rows whose number
+    is not known while building are taken one after another, by ``sc.scan``.
 
     >>> x = sc.input("x", shape=(4,))
     >>> sc.compile(sc.associative_scan(sc.multiply, x))([1.0, 2.0, 3.0, 4.0])
