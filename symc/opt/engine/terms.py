@@ -83,7 +83,10 @@ def answers_kept() -> Iterator[None]:
 
 
 def flatten(v: Value, kind: str, limit: int = MAX_TERMS) -> list[Term]:
-    """The signed terms of a nest of sums or products; factors of 1 are left out. Not to be changed."""
+    """The signed terms of a nest of sums or products; factors of 1 are left out. Not to be changed.
+
+    A difference ``x - x`` in a sum is a term: in another sequence its parts would take digits of the other terms.
+    """
     found = _flat.get((v, kind, limit))
     return found if found is not None else _flat.keep((v, kind, limit), _flatten(v, kind, limit))
 
@@ -113,7 +116,8 @@ def _flatten(v: Value, kind: str, limit: int) -> list[Term]:
         sign, x = stack.pop()
         if x.op is assume and (bare(x).op.name in ops or bare(x).op.name == "neg"):
             x = bare(x)
-        if x.op.name in ops and len(stack) + len(out) + 2 <= limit:
+        gone = x.op.name == "sub" and x.operands[0] is x.operands[1] and x is not v
+        if x.op.name in ops and not gone and len(stack) + len(out) + 2 <= limit:
             first, second = ops[x.op.name]
             stack += [(sign * second, x.operands[1]), (sign * first, x.operands[0])]
         elif x.op.name == "neg" and kind == "sum":

@@ -144,22 +144,29 @@ class Weighted:
         inf * exp(x) is inf, but exp(x - m) may be 0."""
         e = self.e if self.e is not None else like(like_, 0)
         if self.w is not None:
-            if not facts(self.w).nonzero:
-                e = where(eq(self.w, 0), like(e, -np.inf), e)
-            if not facts(self.w).finite:
-                e = where(isfinite(self.w), e, like(e, np.inf))
-        return e if self.axes is None else sup(e, axes=self.axes)
+            e = _where_weighted(self.w, e, facts)
+        if self.axes is not None:
+            e = sup(e, axes=self.axes)
+        return e if self.outer is None else _where_weighted(self.outer, e, facts)
 
     def shifted(self, m: Value, facts: Callable) -> Value:
         """The term times exp(-m). What has no weight may overflow, and is not counted."""
-        if self.e is None:
-            assert self.w is not None
-            return self.w * exp(-m)
-        x = exp(self.e - (m if self.axes is None else spread(m, self.e, self.axes)))
+        e = -m if self.e is None else self.e - (m if self.axes is None else spread(m, self.e, self.axes))
+        x = exp(e)
         if self.w is not None:
-            x = self.w * x if facts(self.w).nonzero else mulz(self.w, x)
+            x = _times(self.w, x, facts)
         x = x if self.axes is None else sum_(x, axes=self.axes)
-        return x if self.outer is None else self.outer * x
+        return x if self.outer is None else _times(self.outer, x, facts)
+
+
+def _where_weighted(w: Value, e: Value, facts: Callable) -> Value:
+    if not facts(w).nonzero:
+        e = where(eq(w, 0), like(e, -np.inf), e)
+    return e if facts(w).finite else where(isfinite(w), e, like(e, np.inf))
+
+
+def _times(w: Value, x: Value, facts: Callable) -> Value:
+    return w * x if facts(w).nonzero else mulz(w, x)
 
 
 def weighted(x: Value, depth: int = DEPTH) -> Weighted:

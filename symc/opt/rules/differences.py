@@ -204,10 +204,10 @@ def difference_of_roots_about_one(x):
 
 
 def _rest_of_square(r: Value, x: Value) -> Value | None:
-    """The u of ``r`` = sqrt(x * x + u)."""
+    """The u of ``r`` = sqrt(x * x + u); of hypot(x, y) it is y, of which the square may overflow."""
     if r.op is hypot:
         rest = [o for o in r.operands if o is not x]
-        return rest[0] * rest[0] if len(rest) == 1 else None
+        return rest[0] if len(rest) == 1 else None
     (s,) = r.operands
     if s.op is mul:  # (x - y) * (x + y)
         (c, y), (d, z) = map(_number_apart, s.operands)
@@ -236,7 +236,8 @@ def root_minus_base(v: Value) -> Value | None:
         u = _rest_of_square(r, x) if r.op in (sqrt, hypot) else None
         if u is not None:
             large = gt(x, 0)
-            made = where(large, u / where(large, r + x, like(x, 1)), r - where(large, like(x, 0), x))
+            rest = u / where(large, r + x, like(x, 1))
+            made = where(large, u * rest if r.op is hypot else rest, r - where(large, like(x, 0), x))
             return made if sign > 0 else -made
     return None
 
