@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from symc.errors import InputError, SymcError, nearest
+from symc.errors import SymcError, nearest
 from symc.tensors.callsite import caller
 
 
@@ -89,15 +89,6 @@ def no_name(what: str, name: str, known: Iterable[str], rooms: Mapping[str, Iter
     if hint is None:
         return AttributeError(f"{what} has no attribute {name!r}")
     return NoNameError(f"{what} has no attribute {name!r}", where=[caller()], help=hint)
-
-
-def refuse_function(cost: Any, what: str) -> None:
-    """Raise for a function where a value is differentiated."""
-    if callable(cost) and not hasattr(cost, "dtype"):
-        raise InputError(f"{what} takes a value, not the function {getattr(cost, '__name__', cost)!r}",
-                         where=[caller()],
-                         help="sc.value_and_grad(fn) is a function of arrays; or build the value: "
-                              'x = sc.vector("x"); g = sc.grad(fn(x), x); f = sc.compile(g, [x])')
 
 
 class EndlessError(SymcError, RecursionError):

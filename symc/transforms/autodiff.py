@@ -30,14 +30,11 @@ from symc.ir.types import is_inexact
 from symc.ir.value import Value, first_line, fresh_input
 from symc.opt import stabilize_values
 from symc.tensors import pytree as nest
-from symc.tensors.callsite import caller
 from symc.tensors.convert import as_tensor, convert
-from symc.tensors.guidance import refuse_function
 from symc.tensors.labels import dims_of, with_dims
-from symc.tensors.leaves import Leaf, leaf_of, register_leaf
 from symc.tensors.public import API, public
 from symc.tensors.tensor import Tensor
-from symc.transforms.substitution import substitute
+from symc.transforms.of_functions import is_function, of_function
 
 POLICIES = ("raise", "warn", "zero")
 ONLY = "only floats and complex numbers have derivatives"
@@ -50,8 +47,8 @@ class DisconnectedWarning(UserWarning):
 
 
 @public()
-def grad(cost: Any, wrt: Any = None, *, cotangent: Any = None, disconnected: str = "raise",
-         holomorphic: bool = False) -> Any:
+def grad(cost: Any, wrt: Any = None, *, argnums: int | Sequence[int] = 0, cotangent: Any = None,
+         disconnected: str = "raise", holomorphic: bool = False) -> Any:
     """The derivative of the scalar ``cost`` with respect to every value in the nest ``wrt``, in the same nest.
 
     ``wrt`` may hold any values, not only inputs; one that others in ``wrt`` are made of gets the whole derivative,
@@ -60,13 +57,18 @@ def grad(cost: Any, wrt: Any = None, *, cotangent: Any = None, disconnected: str
     conjugate of the derivative of a textbook; ``holomorphic=True`` gives the latter.
     ``disconnected``: what to do about a value that the cost does not depend on: "raise" (GradientError with the place
     where the connection ends), "warn", or "zero".
+    Of a function it is a function: the gradient of its result by the arguments ``argnums`` (or ``wrt``: numbers).
     Raises GradientError for a cost that is not a scalar or not a float, and for integer values in ``wrt``.
 
     >>> x = sc.vector("x")
     >>> sc.compile(sc.grad(sc.sum(x**3), x))([1.0, 2.0])
     array([ 3., 12.])
+    >>> sc.jit(sc.grad(lambda x: sc.sum(x**3)))(np.array([1.0, 2.0]))
+    array([ 3., 12.])
     """
-    refuse_function(cost, "grad")
+    if is_function(cost):
+        return of_function("grad", cost, argnums if wrt is None else wrt, lambda y, w: grad(
+            y, w, cotangent=cotangent, disconnected=disconnected, holomorphic=holomorphic))
     leaves, structure = _wrt(wrt, "grad")
     output = _output(cost, "grad")
     if cotangent is not None:
@@ -105,19 +107,7 @@ def value_and_grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0,
     (array(5.), array([2., 4.]))
     """
 
-    def call(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        own = [_as_tensors(a) for a in args]
-        given: list[tuple[Any, Any]] = []  # equal values are one, here and in what the function uses besides
-        for k in (argnums,) if isinstance(argnums, int) else argnums:
-            leaves, structure = nest.flatten(own[k])
-            places = [_place(t) for t in leaves]
-            given += [(p, t) for p, t in zip(places, leaves, strict=True) if p is not t]
-            own[k] = nest.unflatten(structure, places)
-        value = fn(*own, **kwargs)
-        picked = own[argnums] if isinstance(argnums, int) else tuple(own[k] for k in argnums)
-        return substitute((value, grad(value, picked, **options)), given)
-
-    return call
+    return of_function("value_and_grad", fn, argnums, lambda value, wrt: (value, grad(value, wrt, **options)))
 
 
 @public()
@@ -255,21 +245,6 @@ def _each(x: Any, f: Callable[[Value], Value]) -> Any:
     return nest.unflatten(structure, [Tensor(f(as_tensor(leaf).value)) for leaf in leaves])
 
 
-def _as_tensors(x: Any) -> Any:
-    leaves, structure = nest.flatten(x)
-    return nest.unflatten(structure, [as_tensor(leaf) for leaf in leaves])
-
-
-def _place(t: Any) -> Any:
-    """An input in the place of a value, of its type."""
-    if not isinstance(t, Tensor):
-        return t
-    leaf = Leaf(leaf_of(t.value).name or "value", caller())
-    found = Tensor(register_leaf(fresh_input(t.value.type), leaf), weak=t.weak)
-    found.labels = t.labels
-    return found
-
-
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 
@@ -303,6 +278,9 @@ def _like(wrt: Any, structure: nest.Nest, found: Sequence[Value]) -> Any:
 
 
 def _output(y: Any, what: str) -> Value:
+    if isinstance(y, (tuple, list, dict)):
+        raise GradientError(f"{what}: the cost is a {type(y).__name__} of {len(y)}, not one value",
+                            help="name one of them, or add them up; sc.vjp and sc.jacobian take several")
     value = as_tensor(y).value
     if not is_inexact(value.dtype):
         raise GradientError(f"{what}: the value to differentiate is {value.type}; {ONLY}",

@@ -6,6 +6,7 @@ needs to be known while the graph is built.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from symc.errors import GradientError
@@ -26,23 +27,29 @@ from symc.tensors import pytree as nest
 from symc.tensors.public import public
 from symc.tensors.tensor import Tensor
 from symc.transforms.autodiff import _output, _outputs, _scalar, _wrt, row, settle, stabilized
+from symc.transforms.of_functions import is_function, of_function
 
 MODES = ("auto", "fwd", "rev")
 
 
 @public()
-def jacobian(y: Any, wrt: Any, mode: str = "auto", *, disconnected: str = "raise", holomorphic: bool = False) -> Any:
+def jacobian(y: Any, wrt: Any = None, mode: str = "auto", *, argnums: int | Sequence[int] = 0,
+             disconnected: str = "raise", holomorphic: bool = False) -> Any:
     """The derivative of every element of ``y`` by every element of ``wrt``: shape ``y.shape + w.shape`` for each w.
 
     ``wrt`` may be a nest; so may ``y``, and the result is then a nest of ``y`` with nests of ``wrt`` as leaves.
     ``mode``: "rev" costs about one gradient for an element of y, "fwd" one jvp for an element of wrt; "auto" takes what
     is smaller, as far as sizes are known. Complex values need ``holomorphic=True`` and give a textbook's derivative.
+    Of a function it is a function, as with ``grad``.
 
     >>> x = sc.input("x", shape=(2,))
     >>> sc.compile(sc.jacobian(x**3, x))([1.0, 2.0])
     array([[ 3.,  0.],
            [ 0., 12.]])
     """
+    if is_function(y):
+        return of_function("jacobian", y, argnums if wrt is None else wrt, lambda z, w: jacobian(
+            z, w, mode, disconnected=disconnected, holomorphic=holomorphic))
     leaves, structure = _wrt(wrt, "jacobian")
     roots, out = _outputs(y, "jacobian")
     if mode not in MODES:
@@ -61,17 +68,20 @@ def jacobian(y: Any, wrt: Any, mode: str = "auto", *, disconnected: str = "raise
 
 
 @public()
-def hessian(cost: Any, wrt: Any, *, disconnected: str = "raise") -> Any:
+def hessian(cost: Any, wrt: Any = None, *, argnums: int | Sequence[int] = 0, disconnected: str = "raise") -> Any:
     """All second derivatives of the scalar ``cost``: a block of ``v.shape + w.shape`` for each two values in ``wrt``.
 
     The result is a nest of ``wrt`` whose leaves are nests of ``wrt``: ``hessian(c, {"a": a, "b": b})["a"]["b"]``.
-    Forward mode over reverse mode. Raises GradientError as ``grad`` does.
+    Forward mode over reverse mode. Of a function it is a function, as with ``grad``, which says what is raised.
 
     >>> x = sc.input("x", shape=(2,))
     >>> sc.compile(sc.hessian(sc.sum(x**3), x))([1.0, 2.0])
     array([[ 6.,  0.],
            [ 0., 12.]])
     """
+    if is_function(cost):
+        return of_function("hessian", cost, argnums if wrt is None else wrt,
+                           lambda y, w: hessian(y, w, disconnected=disconnected))
     leaves, structure = _wrt(wrt, "hessian")
     output = _scalar(_output(cost, "hessian"), False)
     stable, stable_wrt = stabilized([output], leaves)

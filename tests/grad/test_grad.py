@@ -25,6 +25,7 @@ from symc.ir.reference import run_values
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
+from symc.tensors import pytree as nest
 
 
 def number(result, env, sizes=None):
@@ -247,6 +248,45 @@ def test_value_and_grad_of_a_function():
     value, (gy,) = sc.value_and_grad(lambda x, y: x * y * y, argnums=(1,))(x, y)
     at = {x: 2.0, y: 3.0}
     assert (number(value, at), number(gy, at)) == (18, 12)
+
+
+@pytest.mark.parametrize("argnums", [0, 1, -1, (0,), (1, 0)])
+@pytest.mark.parametrize("what", ["grad", "jacobian", "hessian"])
+def test_of_a_function_is_a_function_of_arrays(what, argnums):
+    """Equal arrays are two arguments, and an array of the closure is none."""
+    transform, a = getattr(sc, what), np.array([2.0, 0.5])
+
+    def cost(x, y):
+        return sc.sum(x**3 * y + a * x)
+
+    x, y = sc.vector("x", shape=(2,)), sc.vector("y", shape=(2,))
+    wrt = (x, y)[argnums] if isinstance(argnums, int) else tuple((x, y)[k] for k in argnums)
+    wanted = sc.compile(transform(cost(x, y), wrt), [x, y])(a, a)
+    for found in (transform(cost, argnums)(a, a), sc.jit(transform(cost, argnums=argnums))(a, a)):
+        for f, w in zip(nest.flatten(found)[0], nest.flatten(wanted)[0], strict=True):
+            np.testing.assert_allclose(f, w)
+
+
+def test_derivatives_of_functions_nest():
+    third = sc.grad(sc.grad(sc.grad(lambda x: x**4)))
+    assert float(third(2.0)) == sc.jit(third)(2.0) == 48
+    np.testing.assert_allclose(sc.jit(sc.vmap(sc.grad(lambda x: x * x)))(np.arange(3.0)), [0, 2, 4])
+
+
+@pytest.mark.parametrize("argnums, message", [
+    (2, "grad: argnums has 2, and cost was called with 1 arguments"), ("x", "said by number, not 'x'"),
+    (sc.scalar("x"), r"said by number, not Tensor\(x"), ((0, 1.0), "said by number")])
+def test_arguments_of_a_function_that_are_none(argnums, message):
+    def cost(x):
+        return x * x
+
+    with pytest.raises(InputError, match=message):
+        sc.grad(cost, argnums)(3.0)
+
+
+def test_a_cost_of_several_values_is_refused():
+    with pytest.raises(GradientError, match=r"grad: the cost is a tuple of 2, not one value[\s\S]*name one of them"):
+        sc.grad(lambda x: (x * x, x))(3.0)
 
 
 @settings(max_examples=40, deadline=None)

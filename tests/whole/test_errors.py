@@ -1107,7 +1107,7 @@ def function_of_theano():
 
 @case
 def grad_of_a_function():
-    sc.grad(lambda x: (x**2).sum())
+    sc.grad(lambda x: (x**2).sum(), sc.vector("x"))
 
 
 @case
