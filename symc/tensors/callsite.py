@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from symc.errors import InputError
 from symc.ir import location
 from symc.ir.location import Loc
+from symc.tensors.draws import draws_are_told
 from symc.tracebacks import KINDS, OWN, PACKAGE, USER, kind_of
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def no_scope() -> Iterator[None]:
 
 @contextmanager
 def user_code() -> Iterator[None]:
-    """Around a call back into the user's code: lines inside it are noted for themselves again, and in a trace arrays
-    that were made outside of it are not written to."""
-    with location.at(()), scope():
+    """Around a call back into the user's code: lines inside it are noted for themselves again, in a trace arrays that
+    were made outside of it are not written to, and random numbers that become constants are told."""
+    with location.at(()), scope(), draws_are_told():
         yield
