@@ -117,7 +117,9 @@ class RNN:
             raise InputError(f"there is no cell {kind!r}", help=did_you_mean(kind, CELLS))
         for what, n in (("inputs", inputs), ("hidden", hidden), ("layers", layers)):
             if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-                raise ShapeError(f"sc.nn.{kind}: {what} is {n!r}", help=f"sc.nn.{kind}(P, inputs, hidden, layers=1)")
+                raise ShapeError(f"sc.nn.{kind}: {what} is {n!r}",
+                                 help=f"layer = sc.nn.{kind}(P, inputs, hidden, layers=1), of numbers; then "
+                                      "layer.transduce(xs) of values [time, ..., inputs]")
         self.kind, self.inputs, self.hidden, self.bidirectional = kind, inputs, hidden, bidirectional
         self.size = hidden * (1 + bidirectional)  #: the size of what it gives
         self.layers: list[Layer] = []
