@@ -22,11 +22,9 @@ from symc.driver.signature import own_out
 from symc.errors import InputError, ShapeError, SymcError, did_you_mean
 from symc.ir import location
 from symc.ir.dim import known_equal, names, size_name, substitute
-from symc.ir.function import Function, Guard, Hints, bound_names
+from symc.ir.function import Function, Guard, bound_names, resized
 from symc.ir.locks import new_lock
 from symc.ir.record import replace
-from symc.ir.traverse import Substitution, close_over
-from symc.ir.value import Value, param
 from symc.tensors.pytree import match
 
 #: The most variants that one function has; the sizes of a variant; makes a function of what was built.
@@ -111,28 +109,7 @@ def _places(f: Function) -> dict[str, tuple[int, int]]:
 
 def at_sizes(f: Function, sizes: Sizes) -> Function:
     """The function for calls with these sizes. Raises ShapeError if there are none."""
-    guards, changed = _guards(f, sizes), Substitution(sizes)
-    hints: Hints = {}
-    params: dict[Value, Value] = {p: param(k, changed.swap(p.type)) for k, p in enumerate(f.params)}
-
-    def carry(old: Value, new: Value) -> None:
-        if old in f.hints:
-            hints[new] = hints.get(new, location.NOWHERE) | f.hints[old]
-
-    for old, new in params.items():
-        carry(old, new)
-    body = close_over(list(params.values()), changed.values(f.body.results, params, carry))
-    for v in body.values:
-        if v in f.hints:
-            carry(v, v)  # it has no such size
-    inside: location.Inside = {}
-    for region, lines in f.inside.items():
-        other = changed.region(region)
-        new_values = changed.regions[region][1]
-        location.merge_inside(inside, {other: {new_values.get(v, v): locs for v, locs in lines.items()}})
-    inputs = tuple(replace(i, type=changed.swap(i.type), declared=i.declared and changed.swap(i.declared))
-                   for i in f.inputs)
-    return replace(f, inputs=inputs, body=body, hints=hints, inside=inside, guards=guards)
+    return resized(f, sizes, _guards(f, sizes))
 
 
 def _guards(f: Function, sizes: Sizes) -> tuple[Guard, ...]:

@@ -94,9 +94,7 @@ def close(params: Sequence[Value], captured: Sequence[Value], results: Sequence[
     notes: Inside = {}
 
     def carry(old: Value, new: Value) -> None:
-        locs = location.noted(old)
-        if locs:
-            lines[new] = lines.get(new, location.NOWHERE) | locs
+        location.add_lines(lines, new, location.noted(old))
         location.merge_inside(notes, location.inside(old))
 
     with location.at(()):  # values of a region are shared by all programs; their lines are kept beside the loop

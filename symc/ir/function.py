@@ -129,9 +129,7 @@ def close_function(name: str, inputs: Sequence[tuple[Value, Input]], outputs: Se
     leaves = {leaf: param(k, t) for k, ((leaf, _), t) in enumerate(zip(inputs, types, strict=True))}
 
     def carry(old: Value, new: Value) -> None:
-        locs = location.noted(old)
-        if locs:
-            hints[new] = hints.get(new, location.NOWHERE) | locs
+        location.add_lines(hints, new, location.noted(old))
 
     for leaf, p in leaves.items():
         carry(leaf, p)
@@ -145,6 +143,22 @@ def close_function(name: str, inputs: Sequence[tuple[Value, Input]], outputs: Se
                       for (_, i), t, d in zip(inputs, types, declared, strict=True))
     closed = Function(name, interface, body, tuple(k for k, _ in updates), hints, guards, _inside(graph, changed))
     return closed, Substitution(sizes, entries)
+
+
+def resized(f: Function, sizes: Mapping[str, Size], guards: tuple[Guard, ...] = ()) -> Function:
+    """A function with size names replaced, by numbers or other sizes."""
+    changed = Substitution(sizes)
+    hints: Hints = {}
+    carry = location.carrying(f.hints, hints)
+    leaves: dict[Value, Value] = {p: param(k, changed.swap(p.type)) for k, p in enumerate(f.params)}
+    for old, new in leaves.items():
+        carry(old, new)
+    body = close_over(list(leaves.values()), changed.values(f.body.results, leaves, carry))
+    for v in body.values:
+        carry(v, v)  # those that have no such size are what they were
+    inputs = tuple(replace(i, type=changed.swap(i.type), declared=i.declared and changed.swap(i.declared))
+                   for i in f.inputs)
+    return replace(f, inputs=inputs, body=body, hints=hints, inside=changed.inside(f.inside), guards=guards)
 
 
 def _numbered_sizes(types: Sequence[TensorType], values: Sequence[Value]) -> dict[str, Size]:
@@ -220,14 +234,7 @@ def _inside(graph: Sequence[Value], changed: Substitution) -> location.Inside:
     for v in graph:
         if v.regions:
             location.merge_inside(noted, location.inside(v))
-    if not changed:
-        return noted
-    out: location.Inside = {}
-    for region, lines in noted.items():
-        other = changed.region(region)
-        new = changed.regions[region][1]
-        location.merge_inside(out, {other: {new.get(v, v): locs for v, locs in lines.items()}})
-    return out
+    return changed.inside(noted) if changed else noted
 
 
 def with_sizes_unified(

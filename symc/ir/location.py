@@ -11,7 +11,7 @@ import re
 import sys
 import weakref
 from _thread import allocate_lock
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -151,7 +151,8 @@ def scoped(name: str, depth: int) -> Iterator[None]:
 
 
 Locs = frozenset[Loc]
-Inside = dict[Any, dict[Any, Locs]]  # the lines of the values in regions
+Lines = dict[Any, Locs]  # of values
+Inside = dict[Any, Lines]  # the lines of the values in regions
 NOWHERE: Locs = frozenset()
 
 _here: ContextVar[Locs] = ContextVar("symc_location", default=NOWHERE)
@@ -201,12 +202,31 @@ def note_inside(value: Any, notes: Inside) -> None:
         merge_inside(_inside.setdefault(value, {}), notes)
 
 
+def add_lines(lines: Lines, value: Any, locs: Locs) -> None:
+    """Add lines to those of a value."""
+    if locs:
+        lines[value] = lines.get(value, NOWHERE) | locs
+
+
+def merge_lines(known: Lines, lines: Lines) -> None:
+    """Add the lines of values to what is known of them."""
+    for v, locs in lines.items():
+        add_lines(known, v, locs)
+
+
+def carrying(source: Lines, target: Lines) -> Callable[[Any, Any], None]:
+    """Hook for what rebuilds values: the lines that the old one has in ``source`` are the new one's in ``target``."""
+
+    def carry(old: Any, new: Any) -> None:
+        add_lines(target, new, source.get(old, NOWHERE))
+
+    return carry
+
+
 def merge_inside(known: Inside, notes: Inside) -> None:
-    """Add lines to lines."""
+    """Add the lines in regions to what is known of them."""
     for region, lines in notes.items():
-        own = known.setdefault(region, {})
-        for v, locs in lines.items():
-            own[v] = own.get(v, NOWHERE) | locs
+        merge_lines(known.setdefault(region, {}), lines)
 
 
 def move(old: Any, new: Any) -> None:

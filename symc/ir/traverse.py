@@ -7,6 +7,7 @@ from typing import Any
 
 from symc.ir.attrs import EMPTY, Attrs
 from symc.ir.dim import Dim, Size, substitute
+from symc.ir.location import Inside, merge_inside
 from symc.ir.order import postorder as postorder
 from symc.ir.types import TensorType, substitute_type
 from symc.ir.value import Region, Value, make, param
@@ -165,6 +166,15 @@ class Substitution:
             new: dict[Value, Value] = {}
             self.regions[region] = Region(params, self.values(region.results, leaves, new.__setitem__)), new
         return self.regions[region][0]
+
+    def inside(self, lines: Inside) -> Inside:
+        """The lines in regions, of what these became."""
+        out: Inside = {}
+        for region, own in lines.items():
+            other = self.region(region)
+            new = self.regions[region][1]
+            merge_inside(out, {other: {new.get(v, v): locs for v, locs in own.items()}})
+        return out
 
     def _attrs(self, v: Value) -> Attrs:
         found = self._swapped.get(v.attrs)

@@ -15,7 +15,7 @@ from collections.abc import Collection
 from symc.grad.residuals import size_in_bytes
 from symc.ir.dim import Dim, names
 from symc.ir.function import Function
-from symc.ir.location import NOWHERE
+from symc.ir.location import NOWHERE, carrying
 from symc.ir.ops.cached import cached
 from symc.ir.ops.effect import has_effect
 from symc.ir.traverse import is_free_leaf, replace
@@ -57,11 +57,7 @@ def cache_from_state(provenance: Provenance, f: Function) -> Function:
         return f
     hints = dict(f.hints)
     mapping = {v: cached(v) for v in chosen}
-
-    def carry(old: Value, new: Value) -> None:
-        if old in hints:
-            hints[new] = hints.get(new, NOWHERE) | hints[old]
-
+    carry = carrying(hints, hints)
     for v, k in mapping.items():
         carry(v, k)
         provenance.fired("cache_from_state", "cache_from_state", v, k, f.hints.get(v, NOWHERE))

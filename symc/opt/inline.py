@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from symc.ir.function import Function, Hints
-from symc.ir.location import NOWHERE, Inside, Locs, merge_inside
+from symc.ir.location import NOWHERE, Inside, Locs, add_lines, merge_inside
 from symc.ir.ops.leaf import get
 from symc.ir.record import replace
 from symc.ir.traverse import every_value, postorder, region_params
@@ -78,8 +78,7 @@ class _Inline:
             else:
                 regions = [self.region(r) for r in v.regions]
                 done[v] = make(v.op, [done[o] for o in v.operands], v.attrs, regions)
-            if v in known:
-                hints[done[v]] = hints.get(done[v], NOWHERE) | known[v]
+            add_lines(hints, done[v], known.get(v, NOWHERE))
         return [done[r] for r in roots]
 
     def region(self, region: Region) -> Region:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from symc.ir.attrs import Attrs
 from symc.ir.dtypes import computed, is_foreign
 from symc.ir.function import Function
-from symc.ir.location import NOWHERE
+from symc.ir.location import carrying
 from symc.ir.op import keeps_storage
 from symc.ir.ops.cast import cast
 from symc.ir.traverse import every_value, postorder
@@ -34,12 +34,7 @@ def widen(f: Function) -> Function:
 
 def _widen(f: Function) -> Function:
     hints = dict(f.hints)
-
-    def note(old: Value, new: Value) -> None:
-        if old in f.hints:
-            hints[new] = hints.get(new, NOWHERE) | f.hints[old]
-
-    results = widened(f.body.results, note)
+    results = widened(f.body.results, carrying(f.hints, hints))
     return f if tuple(results) == f.body.results else f.with_results(results, hints)
 
 

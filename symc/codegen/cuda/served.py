@@ -12,7 +12,7 @@ from functools import partial
 from symc.codegen.cpu.loops import is_loop_kernel
 from symc.codegen.cuda.templates import serves
 from symc.ir.function import Function
-from symc.ir.location import NOWHERE
+from symc.ir.location import NOWHERE, add_lines
 from symc.ir.op import Fold
 from symc.ir.ops.kernel import fused, results_of
 from symc.ir.ops.leaf import get
@@ -55,12 +55,11 @@ def _serve(f: Function, pieces: dict[Region, list[Piece]]) -> Function:
                 changed = True
                 made = parts[v] = _made(region, pieces[region], operands)
                 for x in {x for r in made for x in (r, *r.operands) if x.op in (fused, get)}:
-                    hints[x] = hints.get(x, NOWHERE) | f.hints.get(v, NOWHERE)
+                    add_lines(hints, x, f.hints.get(v, NOWHERE))
                 done[v] = made[0]
                 continue
         done[v] = v if tuple(operands) == v.operands else make(v.op, operands, v.attrs, v.regions)
-        if v in f.hints:
-            hints[done[v]] = hints.get(done[v], NOWHERE) | f.hints[v]
+        add_lines(hints, done[v], f.hints.get(v, NOWHERE))
     return f.with_results([done[r] for r in f.body.results], hints) if changed else f
 
 

@@ -21,7 +21,7 @@ from symc.codegen.plan.recompute import Cut, Draft, Emit, choose
 from symc.errors import MemoryBudgetError
 from symc.ir.dim import evaluate
 from symc.ir.function import Function, Hints
-from symc.ir.location import NOWHERE
+from symc.ir.location import NOWHERE, add_lines
 from symc.ir.ops.kernel import fused, results_of
 from symc.ir.ops.remat import again
 from symc.ir.plan import Plan
@@ -242,7 +242,7 @@ class Rebuilt:
             old = self.w.values[e.step]
             new = self._emitted(e, old, last)
             for v in (new, *[self.cells[c] for c in e.writes]):
-                hints[v] = hints.get(v, NOWHERE) | f.hints.get(old, NOWHERE)
+                add_lines(hints, v, f.hints.get(old, NOWHERE))
             sequence.append(new)
             if e.writes and not e.again:
                 last = self.cells[e.writes[0]]

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from symc.ir.dim import names
 from symc.ir.function import Function, Hints, Input
+from symc.ir.location import carrying
 from symc.ir.ops.cached import cached
 from symc.ir.record import dataclass, replace
 from symc.ir.traverse import postorder
@@ -34,12 +35,7 @@ def split(f: Function) -> Split | None:
         f.inputs[k].role == "state" and k not in f.updates and missing & _named([p])))
     leaves = [f.params[k] for k in reads]
     lines: Hints = {}
-
-    def carry(old: Value, new: Value) -> None:
-        if old in f.hints:
-            lines[new] = f.hints[old]
-
-    results = replace_values(made, {p: param(k, p.type) for k, p in enumerate(leaves)}, carry)
+    results = replace_values(made, {p: param(k, p.type) for k, p in enumerate(leaves)}, carrying(f.hints, lines))
     lines.update({v: f.hints[v] for v in postorder(results) if v in f.hints})
     inputs = tuple(replace(f.inputs[k], declared=f.inputs[k].type) for k in reads)  # sizes by their names in the body
     first = Function(f"{f.name}_prologue", inputs, Region([p.type for p in leaves], results), hints=lines,
@@ -63,11 +59,6 @@ def _taking(f: Function, values: list[Value], extra: list[Input]) -> Function:
     count = len(f.inputs)
     given = {v: param(count + k, v.type) for k, v in enumerate(values)}
     hints = dict(f.hints)
-
-    def carry(old: Value, new: Value) -> None:
-        if old in hints:
-            hints[new] = hints[old]
-
-    results = replace_values(f.body.results, given, carry)
+    results = replace_values(f.body.results, given, carrying(hints, hints))
     body = Region([*f.body.params, *[v.type for v in values]], results)
     return replace(f, inputs=(*f.inputs, *extra), body=body, hints=hints)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from symc.ir.bodies import is_control
 from symc.ir.function import Function, Input
-from symc.ir.location import NOWHERE, Inside, merge_inside
+from symc.ir.location import NOWHERE, Inside, add_lines, merge_inside
 from symc.ir.record import replace
 from symc.ir.traverse import every_value, postorder
 from symc.ir.value import Region, Value, make
@@ -64,8 +64,8 @@ def with_bodies(f: Function, bodies: Callable[[Value], Iterable[Region]]) -> Fun
         operands = tuple(done[o] for o in v.operands)
         same = operands == v.operands and regions == v.regions
         new = done[v] = v if same else make(v.op, operands, v.attrs, regions)
-        if new is not v and v in f.hints:
-            hints[new] = hints.get(new, NOWHERE) | f.hints[v]
+        if new is not v:
+            add_lines(hints, new, f.hints.get(v, NOWHERE))
     return f.with_results([done[r] for r in f.body.results], hints)
 
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from symc.errors import InternalError, of_handler
-from symc.ir.location import NOWHERE, Inside, Locs, merge_inside
+from symc.ir.location import NOWHERE, Inside, Locs, add_lines, merge_inside
 from symc.ir.op import Op
 from symc.ir.ops.assume import assume
 from symc.ir.ops.effect import has_effect, keep
@@ -335,9 +335,8 @@ class Rewriter:
         lines: Locs = NOWHERE
         if self.hints is not None:
             lines = frozenset().union(*[self.hints.get(v, NOWHERE) for v in olds])
-            if lines:
-                for v in news:
-                    self.hints[v] = self.hints.get(v, NOWHERE) | lines
+            for v in news:
+                add_lines(self.hints, v, lines)
         return lines
 
     def _carry_inside(self, gone: Sequence[Value], made: Sequence[Value], lines: Locs) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from symc.ir.bodies import is_control
 from symc.ir.dim import Size, known_nonnegative
 from symc.ir.function import Function
-from symc.ir.location import NOWHERE, Inside, merge_inside
+from symc.ir.location import NOWHERE, Inside, add_lines, merge_inside
 from symc.ir.ops.index import index_operands
 from symc.ir.ops.kernel import bounded, checked_index
 from symc.ir.ranges import UNKNOWN, Range, wrapped_index
@@ -75,7 +75,7 @@ class _Checker:
                 new = make(v.op, operands, v.attrs, [self._body(v, k) for k in range(len(v.regions))])
             self.done[v] = new
             if new is not v:
-                self.hints[new] = self.hints.get(new, NOWHERE) | f.hints.get(v, NOWHERE)
+                add_lines(self.hints, new, f.hints.get(v, NOWHERE))
         return with_lines(f.with_results([self.done[r] for r in f.body.results], self.hints), self.inside)
 
     def _index(self, v: Value, old: Value, new: Value, axis: int) -> Value:
@@ -91,7 +91,7 @@ class _Checker:
             known = _inside(whole(self.facts(old)), size)
             out = bounded(new, size=size) if known else checked_index(new, v.operands[0], axis)
             self.checks[new, size] = out
-        self.hints[out] = self.hints.get(out, NOWHERE) | self.f.hints.get(v, NOWHERE)
+        add_lines(self.hints, out, self.f.hints.get(v, NOWHERE))
         return out
 
     def _body(self, v: Value, k: int) -> Region:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from symc.ir.function import Function
-from symc.ir.location import NOWHERE
+from symc.ir.location import NOWHERE, add_lines, carrying
 from symc.ir.ops.arithmetic import div, mul
 from symc.ir.ops.collective import all_reduce, has_collective
 from symc.ir.ops.control import cond, scan, while_
@@ -126,8 +126,8 @@ def for_ranks(f: Function, ranks: int, split: Sequence[int] = ()) -> Function:
                 new = rebuild(v, operands)
             done[v] = new
             for made in (new, *new.operands) if v.op is all_reduce else (new,):
-                if made is not v and v in g.hints and made not in operands:
-                    hints[made] = hints.get(made, NOWHERE) | g.hints[v]
+                if made is not v and made not in operands:
+                    add_lines(hints, made, g.hints.get(v, NOWHERE))
         return gathered(g.with_results([done[r] for r in g.body.results], hints))
 
     return in_bodies(run, f)
@@ -152,23 +152,19 @@ def gathered(f: Function) -> Function:
             buckets.setdefault((depth, v.attrs["kind"], v.dtype), []).append(v)
     mapping: dict[Value, Value] = {}
     hints = dict(f.hints)
-
-    def note(old: Value, new: Value) -> None:
-        if f.hints.get(old):
-            hints[new] = hints.get(new, NOWHERE) | f.hints[old]
-
+    carry = carrying(f.hints, hints)
     for (_, kind, _), found in sorted(buckets.items(), key=lambda item: item[0][0]):
         if len(found) > 1:
             rows = [reshape(x, shape=(v.type.size,)) for v, x in
-                    zip(found, replace([v.operands[0] for v in found], mapping, note), strict=True)]
+                    zip(found, replace([v.operands[0] for v in found], mapping, carry), strict=True)]
             joined, at = all_reduce(concat(*rows, axis=0), kind=kind), 0
             for v in found:
                 part = slice_(joined, start=(at,), size=(v.type.size,), step=(1,))
                 mapping[v] = reshape(part, shape=v.shape)
                 at += v.type.size
                 for new in (joined.operands[0], joined, part, mapping[v]):
-                    note(v, new)
-    return f.with_results(replace(f.body.results, mapping, note), hints) if mapping else f
+                    carry(v, new)
+    return f.with_results(replace(f.body.results, mapping, carry), hints) if mapping else f
 
 
 def _params(f: Function, split: Sequence[int]) -> Flags:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from symc.ir.function import Function
-from symc.ir.location import NOWHERE
+from symc.ir.location import NOWHERE, add_lines
 from symc.ir.op import Update, View
 from symc.ir.ops.kernel import bounded, fused, results_of
 from symc.ir.ops.store import is_epilogue
@@ -330,7 +330,7 @@ class Fusion:
             g = self.group[v].find() if v in self.group else None
             if g is None:
                 new = done[v] = rebuild(v, [done[o] for o in v.operands])
-                hints[new] = hints.get(new, NOWHERE) | self.f.hints.get(v, NOWHERE)
+                add_lines(hints, new, self.f.hints.get(v, NOWHERE))
             elif g not in written:
                 written.add(g)
                 self._emit_group(g, needed, done, hints)
@@ -362,7 +362,7 @@ class Fusion:
         lines = NOWHERE.union(*[self.f.hints.get(v, NOWHERE) for v in members])
         for old, projection in zip(results, results_of(new), strict=True):
             done[old] = projection
-            hints[projection] = hints.get(projection, NOWHERE) | lines
+            add_lines(hints, projection, lines)
         hints[new] = lines
         if self.provenance is not None:
             self.provenance.kernels.update((v, new) for v in inside if v not in self.provenance.kernels)

@@ -7,7 +7,7 @@ from collections import Counter
 
 from symc.ir.dim import Size
 from symc.ir.function import Function
-from symc.ir.location import NOWHERE
+from symc.ir.location import NOWHERE, add_lines
 from symc.ir.op import View
 from symc.ir.ops.shape import concat
 from symc.ir.ops.store import packed_concat, space_of
@@ -161,8 +161,8 @@ def written_by_part(f: Function) -> Function:
         if v not in inlined and _has_equal_parts(v):
             new = packed_concat(*operands, axis=v.attrs["axis"])
         done[v] = new
-        if new is not v and v in f.hints:
-            hints[new] = hints.get(new, NOWHERE) | f.hints[v]
+        if new is not v:
+            add_lines(hints, new, f.hints.get(v, NOWHERE))
     return f.with_results([done[r] for r in f.body.results], hints)
 
 

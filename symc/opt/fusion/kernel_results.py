@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from symc.grad.residuals import CHEAP
 from symc.ir.function import Function
-from symc.ir.location import NOWHERE
+from symc.ir.location import NOWHERE, add_lines
 from symc.ir.ops.kernel import fused, results_of
 from symc.ir.ops.leaf import get, param
 from symc.ir.traverse import postorder, region_params
@@ -97,11 +97,10 @@ def split_results(f: Function, chosen: Mapping[Value, Mapping[int, Sequence[Valu
             for r in parts[v].values():
                 for x in (r, *r.operands):  # the kernel, and its projection
                     if x.op in (fused, get):
-                        hints[x] = hints.get(x, NOWHERE) | f.hints.get(v, NOWHERE)
+                        add_lines(hints, x, f.hints.get(v, NOWHERE))
         else:
             done[v] = make(v.op, [done[o] for o in v.operands], v.attrs, v.regions)
-            if v in f.hints:
-                hints[done[v]] = hints.get(done[v], NOWHERE) | f.hints[v]
+            add_lines(hints, done[v], f.hints.get(v, NOWHERE))
     return f.with_results([done[r] for r in f.body.results], hints)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from symc.ir.location import NOWHERE
+from symc.ir.location import NOWHERE, add_lines
 from symc.ir.op import Extern
 from symc.ir.ops.batching import batch_value, has_rule
 from symc.ir.ops.effect import has_effect
@@ -59,6 +59,5 @@ def all_steps(loop: Loop, values: Sequence[Value], stacks: Mapping[Value, Value]
                 done[v] = batch_value(v, operands, flags, n)
             else:
                 done[v] = rebuild(v, operands)
-            if v in loop.lines:
-                hints[done[v]] = hints.get(done[v], NOWHERE) | loop.lines[v]
+            add_lines(hints, done[v], loop.lines.get(v, NOWHERE))
     return [spread(done[v], v in varying, n) for v in values]

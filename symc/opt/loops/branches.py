@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from symc.ir.function import Hints
-from symc.ir.location import NOWHERE
+from symc.ir.location import NOWHERE, merge_lines
 from symc.ir.ops.control import cond
 from symc.ir.ops.effect import has_effect
 from symc.ir.ops.kernel import results_of
@@ -48,8 +48,7 @@ class Branches:
         """Replace leaves in one branch. ``source``: the lines of what is put in."""
         lines: Hints = {}
         if source:
-            for v, locs in source.items():
-                lines[v] = lines.get(v, NOWHERE) | locs
+            merge_lines(lines, source)
         made = moved(self.roots(branch), mapping, self.lines[branch], lines)
         self.lines[branch] = lines
         for row, v in zip(self.wanted.values(), made, strict=True):

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from symc.ir.dim import number
 from symc.ir.function import Function, Hints
-from symc.ir.location import NOWHERE, Inside, merge_inside
+from symc.ir.location import NOWHERE, Inside, carrying, merge_inside
 from symc.ir.op import lookup, splat
 from symc.ir.ops.control import scan
 from symc.ir.ops.effect import has_effect
@@ -182,6 +182,7 @@ class _Chunks:
         self.length = pair.length // count
         self.dropped = set(pair.stacks)
         self.hints: Hints = dict(f.hints)
+        self._carry = carrying(self.hints, self.hints)
         self.inside: Inside = dict(f.inside)
 
     def run(self) -> Function:
@@ -189,9 +190,6 @@ class _Chunks:
         made = self._backward(known, starts)
         results = replace_values(self.f.body.results, {**known, **made}, self._carry)
         return replace(self.f, body=Region(self.f.body.params, results), hints=self.hints, inside=self.inside)
-
-    def _carry(self, old: Value, new: Value) -> None:
-        self.hints[new] = self.hints.get(new, NOWHERE) | self.hints.get(old, NOWHERE)
 
     def _split(self, x: Value) -> Value:
         return reshape(x, shape=(self.count, self.length, *x.shape[1:]))

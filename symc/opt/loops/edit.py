@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from symc.ir.bodies import is_control
 from symc.ir.dim import known_nonnegative
 from symc.ir.function import Function, Hints
-from symc.ir.location import NOWHERE, Inside, Locs, merge_inside
+from symc.ir.location import NOWHERE, Inside, Locs, add_lines, merge_inside
 from symc.ir.ops.effect import has_effect
 from symc.ir.ops.kernel import results_of
 from symc.ir.traverse import postorder, rebuild
@@ -102,8 +102,7 @@ class Edit:
     # -- lines and records
 
     def note(self, v: Value, locs: Locs) -> None:
-        if locs:
-            self.hints[v] = self.hints.get(v, NOWHERE) | locs
+        add_lines(self.hints, v, locs)
 
     def note_region(self, region: Region, lines: Hints) -> None:
         if lines:
@@ -120,8 +119,7 @@ def moved(roots: Sequence[Value], mapping: Mapping[Value, Value], source: Hints,
     for v in postorder(roots, stop=mapping.__contains__):
         if v not in mapping:
             new = done[v] = rebuild(v, [done[o] for o in v.operands])
-            if v in source:
-                target[new] = target.get(new, NOWHERE) | source[v]
+            add_lines(target, new, source.get(v, NOWHERE))
     return [done[r] for r in roots]
 
 

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from symc.ir.function import Function, Hints
-from symc.ir.location import NOWHERE
+from symc.ir.location import NOWHERE, carrying, merge_lines
 from symc.ir.op import Op
 from symc.ir.ops.control import scan, while_
 from symc.ir.ops.effect import has_effect
@@ -64,8 +64,7 @@ class Loop:
         self.outside: dict[int, Value] = {}
         self.lines: Hints = {}
         for r in value.regions:
-            for v, locs in edit.inside.get(r, {}).items():
-                self.lines[v] = self.lines.get(v, NOWHERE) | locs
+            merge_lines(self.lines, edit.inside.get(r, {}))
         self._next = len(params)
         self._key = len(results_of(value))
 
@@ -124,14 +123,8 @@ class Loop:
 
     def substitute(self, mapping: Mapping[Value, Value], joining: bool = False) -> None:
         """Replace values of the body. ``joining``: values that become equal but for the order of operands are one."""
-        roots = self.roots()
-        lines = self.lines
-
-        def note(old: Value, new: Value) -> None:
-            if old in lines and new is not old:
-                lines[new] = lines.get(new, NOWHERE) | lines[old]
-
-        made = iter((ordered if joining else replace)(roots, mapping, note))
+        carry = carrying(self.lines, self.lines)
+        made = iter((ordered if joining else replace)(self.roots(), mapping, carry))
         for c in self.carries:
             c.new = next(made)
         self.stacks = {k: next(made) for k in self.stacks}

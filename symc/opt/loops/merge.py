@@ -13,7 +13,7 @@ from typing import Any
 
 from symc.ir.bodies import is_control, is_free
 from symc.ir.function import Function
-from symc.ir.location import NOWHERE
+from symc.ir.location import NOWHERE, merge_lines
 from symc.ir.ops.control import cond, scan
 from symc.ir.ops.effect import has_effect
 from symc.ir.ops.kernel import results_of
@@ -166,8 +166,7 @@ def join(loops: Sequence[Loop]) -> tuple[Loop, dict[Value, Value]]:
         one.stacks.update({start + k: y for k, y in other.stacks.items()})
         one.counts += [start + k for k in other.counts]
         one.outside.update({start + k: v for k, v in other.outside.items()})
-        for v, locs in other.lines.items():
-            one.lines[v] = one.lines.get(v, NOWHERE) | locs
+        merge_lines(one.lines, other.lines)
         start += len(results_of(other.value))
     return one, _share_operands(one)
 
@@ -203,8 +202,7 @@ def _join_branches(choices: Sequence[Branches]) -> Branches:
         mapping = {g.leaf: one.leaf(g.leaf.type) for g in other.operands}
         for k in range(other.count):
             other.substitute(k, mapping)
-            for v, locs in other.lines[k].items():
-                one.lines[k][v] = one.lines[k].get(v, NOWHERE) | locs
+            merge_lines(one.lines[k], other.lines[k])
         one.operands += [Given(mapping[g.leaf], g.operand) for g in other.operands]
         one.wanted.update({start + k: row for k, row in other.wanted.items()})
         start += len(results_of(other.value))

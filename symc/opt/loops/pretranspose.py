@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from symc.ir.location import NOWHERE
+from symc.ir.location import NOWHERE, add_lines
 from symc.ir.ops.control import scan, while_
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.shape import transpose
@@ -43,7 +43,7 @@ def pretranspose(loop: Loop) -> Results | None:
         operands[k], contract[k] = loop.capture(made), (1 - contract[k][0],)
         changed[v] = dot(*operands, contract=tuple(contract), batch=v.attrs["batch"])
         lines = loop.lines.get(v, NOWHERE)
-        loop.lines[changed[v]] = loop.lines.get(changed[v], NOWHERE) | lines
+        add_lines(loop.lines, changed[v], lines)
         loop.edit.note(made, lines)
         loop.edit.record(v, changed[v], [lines])
     loop.substitute(changed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from symc.ir.bodies import is_free
 from symc.ir.function import Function, Hints
-from symc.ir.location import NOWHERE
+from symc.ir.location import NOWHERE, add_lines
 from symc.ir.ops.collective import has_collective
 from symc.ir.ops.control import cond
 from symc.ir.ops.effect import has_effect
@@ -83,8 +83,7 @@ def _into(b: Branches, branch: int, place: Place, operands: dict[Value, Value], 
     for v in postorder(wanted.values(), stop=lambda v: places.get(v) != place):
         if places.get(v) == place:
             new = done[v] = rebuild(v, [done[o] for o in v.operands])
-            if v in edit.hints:
-                lines[new] = lines.get(new, NOWHERE) | edit.hints[v]
+            add_lines(lines, new, edit.hints.get(v, NOWHERE))
         else:
             done[v] = _leaf(b, edit.done[v], outside)
     mapping = {leaf: done[o] for leaf, o in wanted.items()}

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from symc.errors import InternalError
 from symc.ir.function import Function
-from symc.ir.location import NOWHERE, Inside, merge_inside
+from symc.ir.location import NOWHERE, Inside, add_lines, carrying, merge_inside
 from symc.ir.traverse import resolve
 from symc.ir.value import Region, Value
 from symc.opt.cache_from_state import unchanged_states
@@ -102,24 +102,18 @@ def _edited(scene: Scene, provenance: Provenance) -> Function:
     hints = dict(scene.f.hints)
 
     def note(new: Value, olds: Sequence[Value]) -> None:
-        locs = NOWHERE.union(*[scene.f.hints.get(v, NOWHERE) for v in olds])
-        if locs and new.operands:
-            hints[new] = hints.get(new, NOWHERE) | locs
+        if new.operands:
+            add_lines(hints, new, NOWHERE.union(*[scene.f.hints.get(v, NOWHERE) for v in olds]))
 
     mapping: dict[Value, Value] = {}
     for j in sums:
         mapping[j.root] = sum_of(j, note)
     for g in groups:
         mapping.update(packed(g, note))
-    made = resolve(scene.f.body.results, mapping, lambda old, new: _move(hints, old, new))
+    made = resolve(scene.f.body.results, mapping, carrying(hints, hints))
     if made is None:
         raise InternalError("pack: products depend on each other in a circle")
     for old in mapping:
         if old in made:
             provenance.fired("pack", "pack", old, made[old], scene.f.hints.get(old, NOWHERE))
     return scene.f.with_results([made[r] for r in scene.f.body.results], hints)
-
-
-def _move(hints: dict, old: Value, new: Value) -> None:
-    if old in hints:
-        hints[new] = hints.get(new, NOWHERE) | hints[old]

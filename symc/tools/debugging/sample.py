@@ -9,10 +9,10 @@ import numpy as np
 
 from symc.ir import location
 from symc.ir.dim import evaluate, names, solve
-from symc.ir.function import Function, Hints, Input, bound_names
+from symc.ir.function import Function, Hints, Input, bound_names, resized
 from symc.ir.ops.leaf import GIVEN, UNCOMPUTED
 from symc.ir.record import dataclass, field, replace
-from symc.ir.traverse import Substitution, every_value, postorder
+from symc.ir.traverse import every_value, postorder
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Region, Value, param
@@ -79,11 +79,7 @@ def _close(leaves: Sequence[Value], results: Sequence[Value], hints: Hints) -> t
     """A region over leaves, and the lines of its values."""
     params = [param(k, v.type) for k, v in enumerate(leaves)]
     lines: Hints = {}
-
-    def carry(old: Value, new: Value) -> None:
-        if hints.get(old):
-            lines[new] = lines.get(new, location.NOWHERE) | hints[old]
-
+    carry = location.carrying(hints, lines)
     for v, p in zip(leaves, params, strict=True):
         carry(v, p)
     made = replace_values(results, dict(zip(leaves, params, strict=True)), carry)
@@ -103,24 +99,8 @@ def _with_numbers(f: Function, sizes: Mapping[str, int]) -> Function:
 
 def with_sizes(f: Function, sizes: Mapping[str, Any]) -> Function:
     """A function with size names replaced, by numbers or other sizes."""
-    changed = Substitution(sizes)
-    inputs = tuple(replace(i, type=changed.swap(i.type), declared=None) for i in f.inputs)
-    leaves = {p: param(k, i.type) for k, (p, i) in enumerate(zip(f.params, inputs, strict=True))}
-    lines: Hints = {leaves[p]: f.hints[p] for p in f.params if p in f.hints}
-
-    def carry(old: Value, new: Value) -> None:
-        if f.hints.get(old):
-            lines[new] = lines.get(new, location.NOWHERE) | f.hints[old]
-
-    results = changed.values(f.body.results, leaves, carry)
-    inside: location.Inside = {}
-    for region, own in f.inside.items():
-        other = changed.region(region)
-        new = changed.regions[region][1]
-        inside[other] = {new.get(v, v): locs for v, locs in own.items()}
-    lines = {**{v: f.hints[v] for v in postorder(results) if v in f.hints}, **lines}
-    return replace(f, inputs=inputs, body=Region([i.type for i in inputs], results), hints=lines, guards=(),
-                   inside=inside)
+    out = resized(f, sizes)
+    return replace(out, inputs=tuple(replace(i, declared=None) for i in out.inputs))
 
 
 def tensors_below(v: Value) -> list[Value]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from symc.codegen.plan.costs import work
 from symc.ir.function import Function
-from symc.ir.location import NOWHERE, Loc, Locs, in_order
+from symc.ir.location import NOWHERE, Loc, Locs, in_order, merge_lines
 from symc.ir.plan import Step
 from symc.ir.value import Value
 
@@ -30,8 +30,7 @@ class Shares:
         names = list(optimized.stages)
         before: Function = optimized.stages[names[names.index(FUSE) - 1]]
         for hints in (before.hints, *before.inside.values()):
-            for v, locs in hints.items():
-                self._lines[v] = self._lines.get(v, NOWHERE) | locs
+            merge_lines(self._lines, hints)
         for v, kernel in optimized.provenance.kernels.items():
             self._members.setdefault(kernel, []).append(v)
 
