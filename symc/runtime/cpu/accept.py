@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from symc.ir.dim import Dim, Size, floordiv, names, size_name
+from symc.ir.dim import Dim, Size, floordiv, size_name
 from symc.ir.function import Guard, Input
+from symc.ir.size_values import names
 from symc.runtime.cpu.executor import Code
 from symc.runtime.cpu.native.instructions import REFUSED, Op
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symc.ir.dim import Size, evaluate
+from symc.ir.dim import Size
 from symc.ir.dtypes import lent, typestr
 from symc.ir.function import Hints
 from symc.ir.record import dataclass
 from symc.ir.reference import apply
+from symc.ir.size_values import evaluate
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.runtime.cpu.native.instructions import FAILED, PULSE_STEP, Word

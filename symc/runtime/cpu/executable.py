@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from symc.ir.dim import FAR
 from symc.ir.record import dataclass
+from symc.ir.size_values import FAR
 from symc.runtime.cache.machine_code import Symbol
 from symc.runtime.cpu import blas_threads
 from symc.runtime.cpu.commit import run_and_replace

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from symc.ir.dim import FAR, Size
+from symc.ir.dim import Size
+from symc.ir.size_values import FAR
 from symc.runtime.cache.machine_code import Symbol
 from symc.runtime.cpu.arithmetic import All, Arithmetic, Formula, Less, largest
 from symc.runtime.cpu.executable import ALIGN, Executable, Template

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from symc.codegen.cpu.chunks import WORTH
-from symc.ir.dim import Size, ceildiv, maximum, product
+from symc.ir.dim import Size, ceildiv, product
 from symc.ir.ops import fourier
+from symc.ir.size_extremes import maximum
 from symc.ir.types import DTYPE_NAMES, real_dtype
 from symc.ir.value import Value
 from symc.runtime.cpu import numpy_ffts

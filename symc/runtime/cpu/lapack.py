@@ -15,8 +15,9 @@ from functools import partial
 
 import numpy as np
 
-from symc.ir.dim import Size, maximum, minimum, product
+from symc.ir.dim import Size, product
 from symc.ir.dtypes import RECORDS
+from symc.ir.size_extremes import maximum, minimum
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.runtime.cpu.arithmetic import less

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symc.codegen.plan.durations import Durations, durations
-from symc.ir.dim import Size, maximum, names
+from symc.ir.dim import Size
 from symc.ir.plan import Plan
+from symc.ir.size_extremes import maximum
+from symc.ir.size_values import names
 from symc.runtime.cpu.arithmetic import Test, both, less
 from symc.runtime.cpu.calls import ReferenceStep
 from symc.runtime.cpu.executor import Label

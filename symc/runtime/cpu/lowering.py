@@ -11,11 +11,12 @@ import numpy as np
 from symc.codegen.cpu.chunks import WORTH
 from symc.codegen.cpu.render import Source
 from symc.codegen.kernel.source import Form, kernel_form_of
-from symc.ir.dim import Size, evaluate
+from symc.ir.dim import Size
 from symc.ir.ops.effect import after
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, field
 from symc.ir.requires import Requirement
+from symc.ir.size_values import evaluate
 from symc.ir.value import Region, Value
 from symc.runtime.cpu.arithmetic import Formula, Test, at_least, both, less
 from symc.runtime.cpu.calls import Calls, CallStep, Place, ReferenceStep, Refusal

@@ -17,10 +17,11 @@ import numpy as np
 from symc.codegen.cpu.chunks import WORTH
 from symc.codegen.plan.costs import MULTIPLY
 from symc.codegen.plan.gemm import Gemm, as_gemm
-from symc.ir.dim import Size, maximum, minimum
+from symc.ir.dim import Size
 from symc.ir.dtypes import RECORDS
 from symc.ir.ops.gemm import gemm, parts
 from symc.ir.plan import Step
+from symc.ir.size_extremes import maximum, minimum
 from symc.runtime.cpu import blas, symbols
 from symc.runtime.cpu.arithmetic import at_least, both, less
 from symc.runtime.cpu.blas_library import library

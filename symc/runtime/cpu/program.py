@@ -12,7 +12,6 @@ from symc.codegen.kernel.names import kernel_name
 from symc.codegen.kernel.source import Form, kernel_form_of, kernel_source
 from symc.codegen.language.syntax import Unsupported
 from symc.errors import ShapeError
-from symc.ir.dim import evaluate, names
 from symc.ir.function import mentioned_sizes
 from symc.ir.location import Loc
 from symc.ir.op import in_python, is_builtin
@@ -20,6 +19,7 @@ from symc.ir.phases import current, phase, recording
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, replace
 from symc.ir.requires import Requirement, requirements
+from symc.ir.size_values import evaluate, names
 from symc.ir.traverse import every_value
 from symc.ir.value import Region, Value
 from symc.runtime.cpu.calls import ReferenceStep

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from symc.codegen.plan.gemm import as_gemm
-from symc.ir.dim import Size, names, product
+from symc.ir.dim import Size, product
 from symc.ir.op import Control, Element, Fold, PackedConcat, Update, View
 from symc.ir.ops.loop import is_long
 from symc.ir.plan import Plan
+from symc.ir.size_values import names
 from symc.ir.traverse import every_value
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value

@@ -13,11 +13,11 @@ import numpy as np
 
 from symc.codegen.cuda.sorting import is_sort, sort_form
 from symc.codegen.cuda.user import has_user_kernel
-from symc.ir.dim import evaluate
 from symc.ir.ops.collective import all_reduce, has_collective
 from symc.ir.phases import phase
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass
+from symc.ir.size_values import evaluate
 from symc.ir.types import concrete_shape
 from symc.runtime.cpu.executable import Template
 from symc.runtime.cpu.executor import ARENA, Code

@@ -11,16 +11,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from symc.runtime.cpu.native.block import ARRAY, HEADER, ITEM, NUMBER, Kind, Row
-from symc.runtime.cpu.native.loops import loop
+from symc.runtime.cpu.native.words_ir import Words
 
 
-class Words:
+class Builtin(Words):
     """A function with the signature of a builtin. ``python``: what it calls by name, see ``block.PYTHON``."""
 
     def __init__(self, module: Any, ir: Any, python: Mapping[str, str], name: str):
-        self.ir, self.i64, self.i32, self.i8 = ir, ir.IntType(64), ir.IntType(32), ir.IntType(8)
-        self.word = word = self.i64.as_pointer()
-        types = {"p": word, "i": self.i32, "l": self.i64, "v": ir.VoidType()}
+        super().__init__(module, ir)
+        word = self.words
+        types = {"p": word, "i": self.i32, "l": self.i64, "v": self.void}
         self.python = {
             n: ir.Function(module, ir.FunctionType(types[s[0]], [types[t] for t in s[1:]]), n)
             for n, s in python.items()
@@ -29,31 +29,16 @@ class Words:
         self.b = ir.IRBuilder(self.f.append_basic_block("entry"))
         self.null = ir.Constant(word, None)
 
-    def const(self, k: int) -> Any:
-        return self.ir.Constant(self.i64, int(k))
-
-    def pointer(self, word: Any) -> Any:
-        return self.b.inttoptr(word, self.word)
-
-    def at(self, base: Any, index: Any) -> Any:
-        return self.b.gep(base, [index], source_etype=self.i64)
-
-    def load(self, base: Any, index: Any) -> Any:
-        return self.b.load(self.at(base, self.const(index) if isinstance(index, int) else index), typ=self.i64)
-
     def object(self, base: Any, index: Any) -> Any:
         return self.pointer(self.load(base, index))
 
     def half(self, base: Any, index: int) -> Any:
         """The int in the first four bytes of a word."""
-        at = self.b.bitcast(self.at(base, self.const(index)), self.i32.as_pointer())
+        at = self.b.bitcast(self.at(base, index), self.i32.as_pointer())
         return self.b.zext(self.b.load(at, typ=self.i32), self.i64)
 
     def store(self, base: Any, index: int, word: int) -> None:
-        self.b.store(self.const(word), self.at(base, self.const(index)))
-
-    def equal(self, a: Any, c: Any) -> Any:
-        return self.b.icmp_unsigned("==", a, c)
+        self.b.store(self.const(word), self.at(base, index))
 
     def call(self, name: str, *arguments: Any) -> Any:
         return self.b.call(self.python[name], arguments)
@@ -63,14 +48,6 @@ class Words:
         further = self.f.append_basic_block()
         self.b.cbranch(condition, further, otherwise)
         self.b.position_at_end(further)
-
-    def each(self, n: Any, body: Callable[[Any], Any]) -> None:
-        """``body(k)`` for k < n."""
-        loop(self.b, self.const(0), n, body)
-
-    def fold(self, n: Any, start: Any, body: Callable[[Any, Any], Any]) -> Any:
-        """``found = body(k, found)`` for k < n, from ``start`` on."""
-        return loop(self.b, self.const(0), n, lambda k, found: [body(k, found)], start)[0]
 
     def first(self, begin: Any, end: Any, holds: Callable[[Any], Any]) -> Any:
         """The first k from ``begin`` on of which it holds; ``end`` if there is none."""
@@ -83,7 +60,7 @@ class Words:
 LAYOUT, SAFELY = 0x1 | 0x100, 2
 
 
-class Arguments(Words):
+class Arguments(Builtin):
     """Writes this part of the function. Its blocks ``slow`` (nothing is held) and ``back`` (what is held is given back)
     hand the call over. ``arrays``: all arguments, then states, as code of plans takes them."""
 
@@ -113,9 +90,9 @@ class Arguments(Words):
         self.need(b.icmp_signed("<=", self.nargs, count), self.slow)
         self.each(self.nargs, lambda k: b.store(self.load(self.args, k), self.at(self.arrays, k)))
         b.store(self.const(0), self.out)
-        with b.if_then(b.icmp_unsigned("!=", self.names, self.null)):
+        with b.if_then(self.different(self.names, self.null)):
             self.by_name(count, out_name)
-        with b.if_then(b.icmp_unsigned("==", self.names, self.null)):
+        with b.if_then(self.equal(self.names, self.null)):
             self.need(self.equal(self.nargs, count), self.slow)
 
     def by_name(self, count: Any, out_name: Any) -> None:
@@ -137,15 +114,15 @@ class Arguments(Words):
 
         self.each(given, one)
         self.each(b.sub(count, self.nargs), lambda k: self.need(
-            b.icmp_unsigned("!=", self.load(self.arrays, b.add(self.nargs, k)), self.const(0)), self.slow))
+            self.different(self.load(self.arrays, b.add(self.nargs, k)), self.const(0)), self.slow))
 
     def named(self, count: Any, name: Any, out_name: Any) -> Any:
         """Number of the argument with this name; ``count`` for none. Strings are the same object, or (rarely) equal."""
-        b, place = self.b, self.at(self.state, self.const(3))
+        b, place = self.b, self.at(self.state, 3)
         b.store(self.first(self.nargs, count, lambda k: self.equal(self.load(self.row(k), Row.NAME), name)), place)
-        unknown = b.and_(self.equal(b.load(place, typ=self.i64), count), b.icmp_unsigned("!=", name, out_name))
+        unknown = b.and_(self.equal(b.load(place, typ=self.i64), count), self.different(name, out_name))
         with b.if_then(unknown, likely=False):
-            b.store(self.first(self.nargs, count, lambda k: b.icmp_unsigned("==", self.call(
+            b.store(self.first(self.nargs, count, lambda k: self.equal(self.call(
                 "PyUnicode_Compare", self.object(self.row(k), Row.NAME), self.pointer(name)),
                 self.ir.Constant(self.i32, 0))), place)
         return b.load(place, typ=self.i64)
@@ -184,13 +161,13 @@ class Arguments(Words):
     def cast(self, k: Any, row: Any, argument: Any) -> None:
         """A contiguous array of the dtype, if that loses nothing. (A state must be as it is.)"""
         b = self.b
-        self.need(b.icmp_unsigned("!=", self.load(row, Row.NAME), self.const(0)), self.back)
+        self.need(self.different(self.load(row, Row.NAME), self.const(0)), self.back)
         descr = self.object(row, Row.DESCR)
         can = self.numpy(self.can_cast, self.i8, argument, descr, self.ir.Constant(self.i32, SAFELY))
-        self.need(b.icmp_unsigned("!=", can, self.ir.Constant(self.i8, 0)), self.back)
+        self.need(self.different(can, self.ir.Constant(self.i8, 0)), self.back)
         self.call("Py_IncRef", descr)  # it takes it
-        made = self.numpy(self.from_array, self.word, argument, descr, self.ir.Constant(self.i32, LAYOUT))
-        self.need(b.icmp_unsigned("!=", made, self.null), self.back)
+        made = self.numpy(self.from_array, self.words, argument, descr, self.ir.Constant(self.i32, LAYOUT))
+        self.need(self.different(made, self.null), self.back)
         word, own = b.ptrtoint(made, self.i64), b.load(self.owned, typ=self.i64)
         b.store(word, self.at(self.own_arrays, own))
         b.store(b.add(own, self.const(1)), self.owned)
@@ -205,9 +182,9 @@ class Arguments(Words):
         """A header for a scalar."""
         b, f = self.b, self.f
         header = self.at(self.headers, b.mul(k, self.const(HEADER)))
-        place, kind = self.at(header, self.const(HEADER - 1)), self.load(row, Row.KIND)
-        b.store(self.load(self.block, self.array_type), self.at(header, self.const(ARRAY["type"])))
-        b.store(b.ptrtoint(place, self.i64), self.at(header, self.const(ARRAY["data"])))
+        place, kind = self.at(header, HEADER - 1), self.load(row, Row.KIND)
+        b.store(self.load(self.block, self.array_type), self.at(header, ARRAY["type"]))
+        b.store(b.ptrtoint(place, self.i64), self.at(header, ARRAY["data"]))
         self.store(header, ARRAY["nd"], 0)
         b.store(b.ptrtoint(header, self.i64), self.at(self.arrays, k))
         type_, done = self.load(argument, ARRAY["type"]), f.append_basic_block("number")
@@ -221,8 +198,8 @@ class Arguments(Words):
             b.position_at_end(no)
 
         def of_numpy() -> None:
-            address = b.ptrtoint(self.at(argument, self.const(NUMBER)), self.i64)
-            b.store(address, self.at(header, self.const(ARRAY["data"])))
+            address = b.ptrtoint(self.at(argument, NUMBER), self.i64)
+            b.store(address, self.at(header, ARRAY["data"]))
 
         case(self.equal(type_, self.load(row, Row.SCALAR)), of_numpy)
         of_float, of_int = (self.equal(type_, self.load(self.block, self.types[n])) for n in ("float", "int"))
@@ -238,7 +215,7 @@ class Arguments(Words):
 
     def of_float(self, argument: Any, kind: Any, place: Any) -> None:
         b, double = self.b, self.ir.DoubleType()
-        x = b.load(b.bitcast(self.at(argument, self.const(NUMBER)), double.as_pointer()), typ=double)
+        x = b.load(b.bitcast(self.at(argument, NUMBER), double.as_pointer()), typ=double)
         self.real(x, kind, place)
 
     def real(self, x: Any, kind: Any, place: Any) -> None:
@@ -252,10 +229,10 @@ class Arguments(Words):
                 b.store(b.fptrunc(x, single), b.bitcast(place, single.as_pointer()))
 
     def of_int(self, argument: Any, row: Any, kind: Any, place: Any) -> None:
-        b, overflow = self.b, self.at(self.state, self.const(3))
+        b, overflow = self.b, self.at(self.state, 3)
         n = self.call("PyLong_AsLongLongAndOverflow", argument, overflow)
         over = b.trunc(b.load(overflow, typ=self.i64), self.i32)
-        self.need(b.icmp_unsigned("==", over, self.ir.Constant(self.i32, 0)), self.back)
+        self.need(self.equal(over, self.ir.Constant(self.i32, 0)), self.back)
         with b.if_else(self.equal(kind, self.const(Kind.INTEGER))) as (integer, other):
             with integer:
                 inside = b.and_(b.icmp_signed(">=", n, self.load(row, Row.LOW)),

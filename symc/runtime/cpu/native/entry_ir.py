@@ -50,7 +50,7 @@ class _Entry(Arguments):
         b.store(self.const(0), self.owned)
         self.places()
         self.bind(self.count_of_arguments, self.load(self.block, Block.OUT))
-        with b.if_then(b.icmp_unsigned("!=", self.states, self.const(0))):
+        with b.if_then(self.different(self.states, self.const(0))):
             self.take()
         self.look(self.total)
         self.find()
@@ -77,7 +77,7 @@ class _Entry(Arguments):
         self.states = self.load(self.block, Block.STATES)
         self.count_of_arguments = self.load(self.block, Block.ARGS)
         self.total = b.add(self.count_of_arguments, self.states)
-        self.rows = self.at(self.block, self.const(Block.ROWS))
+        self.rows = self.at(self.block, Block.ROWS)
         self.made_rows = self.row(self.total)
         self.locks = self.at(self.made_rows, b.mul(self.load(self.block, Block.MADE), self.const(MADE)))
         self.cells = self.at(self.locks, b.shl(self.load(self.block, Block.LOCKS), self.const(1)))
@@ -88,7 +88,7 @@ class _Entry(Arguments):
         """Take the locks of the states if they are free; put their arrays behind the arguments."""
         b = self.b
         self.need(self.equal(self.load(self.object(self.block, Block.CLOSED), 0), self.const(0)), self.back)
-        argument = self.at(self.state, self.const(2))
+        argument = self.at(self.state, 2)
 
         def lock(k: Any) -> None:
             b.store(self.load(self.block, Block.FALSE), argument)
@@ -101,7 +101,7 @@ class _Entry(Arguments):
         def array(k: Any) -> None:
             found = self.attribute(self.object(self.cells, k), Block.CELL_ARRAY, self.back)
             b.store(b.ptrtoint(found, self.i64), self.at(self.arrays, b.add(self.count_of_arguments, k)))
-            b.store(b.add(k, self.const(1)), self.at(self.state, self.const(1)))
+            b.store(b.add(k, self.const(1)), self.at(self.state, 1))
 
         def watched(k: Any) -> None:
             found = self.attribute(self.object(self.cells, k), Block.CELL_WATCHED, self.back)
@@ -145,7 +145,7 @@ class _Entry(Arguments):
             following = self.call("PyNumber_Add", version, self.object(self.block, Block.ONE))
             self.call("Py_DecRef", version)
             self.left.add_incoming(made, b.block)
-            self.need(b.icmp_unsigned("!=", following, self.null), self.failed)
+            self.need(self.different(following, self.null), self.failed)
             self.call("PyObject_SetAttr", state, self.object(self.block, Block.CELL_VERSION), following)
             self.call("Py_DecRef", following)
 
@@ -175,7 +175,7 @@ class _Entry(Arguments):
         self.place = b.phi(self.i64)
         self.place.add_incoming(self.const(Block.FRAMES), before)
         self.memory = self.object(self.block, self.place)
-        self.need(b.icmp_unsigned("!=", self.memory, self.null), self.back)
+        self.need(self.different(self.memory, self.null), self.back)
         self.need(self.equal(self.load(self.memory, Word.BUSY), self.const(0)), following)
         found = b.block
         b.position_at_end(following)
@@ -197,7 +197,7 @@ class _Entry(Arguments):
 
         def look() -> Any:
             self.each(self.total, lambda k: b.store(self.load(self.arrays, k), self.at(slots, k)))
-            kind = self.ir.FunctionType(self.i64, [self.word]).as_pointer()
+            kind = self.ir.FunctionType(self.i64, [self.words]).as_pointer()
             return b.call(b.inttoptr(self.load(self.block, Block.PREPARE), kind), [self.memory])
 
         status = look()
@@ -207,7 +207,7 @@ class _Entry(Arguments):
         self.need(self.equal(status, self.const(GROW)), self.free)
         method = self.object(self.block, b.add(self.place, self.const(1)))
         grown = self.call("PyObject_Vectorcall", method, self.state, self.null, self.null)
-        self.need(b.icmp_unsigned("!=", grown, self.null), self.free)
+        self.need(self.different(grown, self.null), self.free)
         self.call("Py_DecRef", grown)
         self.need(self.equal(look(), self.const(0)), self.free)
         b.branch(good)
@@ -217,7 +217,7 @@ class _Entry(Arguments):
     def allocate(self) -> Any:
         """New arrays into the slots. The number of these; if there is no memory, the slow way."""
         b = self.b
-        empty = self.ir.FunctionType(self.word, [self.i32, self.word, self.word, self.i32])
+        empty = self.ir.FunctionType(self.words, [self.i32, self.words, self.words, self.i32])
         make = b.inttoptr(self.load(self.block, Block.EMPTY), empty.as_pointer())
         m = self.load(self.block, Block.MADE)
         self.given_out()
@@ -243,14 +243,14 @@ class _Entry(Arguments):
             self.call("Py_IncRef", descr)  # the new array takes it
             made = b.call(make, [b.trunc(nd, self.i32), dims, descr, self.ir.Constant(self.i32, 0)])
             self.left.add_incoming(k, b.block)
-            self.need(b.icmp_unsigned("!=", made, self.null), failed)
+            self.need(self.different(made, self.null), failed)
             at_fresh = b.block
             b.branch(there)
             b.position_at_end(unfit)
             self.left.add_incoming(k, unfit)
             b.branch(failed)
             b.position_at_end(there)
-            array = b.phi(self.word)
+            array = b.phi(self.words)
             array.add_incoming(out, at_given)
             array.add_incoming(made, at_fresh)
             word = b.ptrtoint(array, self.i64)
@@ -274,8 +274,8 @@ class _Entry(Arguments):
         b = self.b
         out = b.load(self.out, typ=self.i64)
         self.store(self.outs, 0, 0)
-        with b.if_then(b.icmp_unsigned("!=", out, self.const(0))):
-            several = b.icmp_unsigned("!=", self.load(self.block, Block.TUPLE), self.const(0))
+        with b.if_then(self.different(out, self.const(0))):
+            several = self.different(self.load(self.block, Block.TUPLE), self.const(0))
             with b.if_else(several) as (items, lone):
                 with items:
                     array, count = self.pointer(out), self.load(self.block, Block.RESULTS)
@@ -283,14 +283,14 @@ class _Entry(Arguments):
                     self.need(self.equal(kind, self.load(self.block, Block.TUPLES)), self.free)
                     self.need(self.equal(self.load(array, ITEM - 1), count), self.free)
                     b.store(count, self.outs)
-                    b.store(b.add(out, self.const(8 * ITEM)), self.at(self.outs, self.const(1)))
+                    b.store(b.add(out, self.const(8 * ITEM)), self.at(self.outs, 1))
                 with lone:
                     self.store(self.outs, 0, 1)
-                    b.store(b.ptrtoint(self.out, self.i64), self.at(self.outs, self.const(1)))
+                    b.store(b.ptrtoint(self.out, self.i64), self.at(self.outs, 1))
 
     def run(self, m: Any) -> None:
         b, f = self.b, self.f
-        run = self.ir.FunctionType(self.i64, [self.word]).as_pointer()
+        run = self.ir.FunctionType(self.i64, [self.words]).as_pointer()
         run = b.inttoptr(self.load(self.block, Block.RUN), run)
         memory = self.memory
         open_, done = f.append_basic_block("open"), f.append_basic_block("done")
@@ -322,13 +322,13 @@ class _Entry(Arguments):
         b.ret(self.object(self.results, 0))
         b.position_at_end(several)
         found = self.call("PyTuple_New", self.pointer(m))
-        with b.if_then(b.icmp_unsigned("==", found, self.null), likely=False):
+        with b.if_then(self.equal(found, self.null), likely=False):
             self.each(m, lambda k: self.call("Py_DecRef", self.object(self.results, k)))
             b.ret(self.null)
         # it takes the reference
         self.each(m, lambda k: self.call("PyTuple_SetItem", found, self.pointer(k), self.object(self.results, k)))
         fill = self.object(self.block, Block.FILL)
-        with b.if_then(b.icmp_unsigned("!=", fill, self.null)):
+        with b.if_then(self.different(fill, self.null)):
             b.store(b.ptrtoint(found, self.i64), self.results)
             filled = self.call("PyObject_Vectorcall", fill, self.results, self.pointer(self.const(1)), self.null)
             self.call("Py_DecRef", found)
@@ -338,5 +338,5 @@ class _Entry(Arguments):
     def attribute(self, owner: Any, name: int, otherwise: Any) -> Any:
         """A new reference; to the block ``otherwise`` if there is none."""
         found = self.call("PyObject_GetAttr", owner, self.object(self.block, name))
-        self.need(self.b.icmp_unsigned("!=", found, self.null), otherwise)
+        self.need(self.different(found, self.null), otherwise)
         return found

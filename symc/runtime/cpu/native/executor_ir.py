@@ -24,15 +24,14 @@ from symc.runtime.cpu.native.instructions import (
     FAILED,
     NOT_ARRAY,
     PULSE_STEP,
-    REFUSED,
     STOPPED,
     Lap,
     Op,
     Word,
 )
-from symc.runtime.cpu.native.loops import loop
 from symc.runtime.cpu.native.pool_words import Pool
 from symc.runtime.cpu.native.sections_ir import PLACE
+from symc.runtime.cpu.native.sizes_ir import Sizes
 
 
 def counter() -> str:
@@ -50,14 +49,12 @@ def text() -> str:
     return str(module)
 
 
-class Interpreter:
-    """Builds the function. ``ip`` is the position in ``code`` of the instruction that runs."""
+class Interpreter(Sizes):
+    """Builds the function."""
 
     def __init__(self, module: Any, ir: Any):
-        self.module = module
-        self.ir, self.i64, self.i8 = ir, ir.IntType(64), ir.IntType(8)
-        self.void = ir.VoidType()
-        words = self.i64.as_pointer()
+        super().__init__(module, ir)
+        words = self.words
         self.function = ir.Function(module, ir.FunctionType(self.i64, [words, self.i64, words]), "interpret")
         self.function.linkage = "internal"
         self.data, self.start, self.section = self.function.args
@@ -72,7 +69,7 @@ class Interpreter:
         entry, fetch, bad = b.block, f.append_basic_block("fetch"), f.append_basic_block("bad")
         inner, self.run_sections = f, sections_ir.declare(self)
         self.code = self.code_of(self.data)
-        self.alone = b.icmp_unsigned("==", self.section, self.none())
+        self.alone = self.equal(self.section, self.none())
         b.branch(fetch)
         b.position_at_end(fetch)
         self.fetch, self.ip = fetch, b.phi(self.i64, "ip")
@@ -90,13 +87,13 @@ class Interpreter:
             bodies[number]()
         self.build_run(inner)
         self.begin("symc_prepare")
-        start = self.b.load(self.at(self.data, self.const(Word.PREPARE)), typ=self.i64)
+        start = self.load(self.data, Word.PREPARE)
         self.b.ret(self.b.call(inner, [self.data, start, self.none()]))
         sections_ir.write(self, inner)
 
     def begin(self, name: str) -> None:
         """A function that is called from outside."""
-        kind = self.ir.FunctionType(self.i64, [self.i64.as_pointer()])
+        kind = self.ir.FunctionType(self.i64, [self.words])
         self.function = self.ir.Function(self.module, kind, name)
         self.data = self.function.args[0]
         self.b = self.ir.IRBuilder(self.function.append_basic_block("entry"))
@@ -105,7 +102,7 @@ class Interpreter:
         """The run, with BLAS limited meanwhile if that is wanted."""
         self.begin("symc_run")
         b = self.b
-        wanted = b.icmp_unsigned("!=", b.load(self.at(self.data, self.const(Word.LIMIT)), typ=self.i64), self.const(0))
+        wanted = self.different(self.load(self.data, Word.LIMIT), self.const(0))
         limited = b.alloca(self.i64)
         b.store(self.const(0), limited)
         with b.if_then(wanted, likely=False):
@@ -113,7 +110,7 @@ class Interpreter:
         self.take_state()
         status = b.call(inner, [self.data, self.const(0), self.none()])
         self.give_state()
-        with b.if_then(b.icmp_unsigned("!=", b.load(limited, typ=self.i64), self.const(0)), likely=False):
+        with b.if_then(self.different(b.load(limited, typ=self.i64), self.const(0)), likely=False):
             self.of_pool(Pool.UNLIMIT, self.void, [])
         b.ret(status)
 
@@ -124,7 +121,7 @@ class Interpreter:
         python.linkage, self.data = "internal", python.args[0]
         self.b = ir.IRBuilder(python.append_basic_block("entry"))
         self.give_state()
-        entry = self.b.load(self.at(self.data, self.const(Word.PYTHON)), typ=self.i64)
+        entry = self.load(self.data, Word.PYTHON)
         self.b.call(self.b.inttoptr(entry, kind.as_pointer()), [python.args[1]])
         self.take_state()
         self.b.ret_void()
@@ -137,84 +134,28 @@ class Interpreter:
 
     def take_state(self) -> None:
         """Compute in the floating-point state of the run, if it has one, from here on."""
-        b, ir, scratch = self.b, self.ir, self.at(self.data, self.const(Word.SCRATCH))
-        wanted, caller = b.load(self.at(self.data, self.const(Word.STATE)), typ=self.i64), self.at(
-            self.data, self.const(Word.CALLER))
-        with b.if_then(b.icmp_unsigned("!=", wanted, self.const(0)), likely=False):
+        b, ir, scratch = self.b, self.ir, self.at(self.data, Word.SCRATCH)
+        wanted, caller = self.load(self.data, Word.STATE), self.at(self.data, Word.CALLER)
+        with b.if_then(self.different(wanted, self.const(0)), likely=False):
             float_state.save(b, ir, caller)
             b.store(b.or_(wanted, b.and_(b.load(caller, typ=self.i64), self.const(~float_state.MET))), scratch)
             float_state.restore(b, ir, scratch)
 
     def give_state(self) -> None:
         """Compute in that of the caller again."""
-        b, ir, (scratch, met) = self.b, self.ir, [self.at(self.data, self.const(k)) for k in (Word.SCRATCH, Word.MET)]
-        wanted = b.load(self.at(self.data, self.const(Word.STATE)), typ=self.i64)
-        with b.if_then(b.icmp_unsigned("!=", wanted, self.const(0)), likely=False):
+        b, ir, (scratch, met) = self.b, self.ir, [self.at(self.data, k) for k in (Word.SCRATCH, Word.MET)]
+        wanted = self.load(self.data, Word.STATE)
+        with b.if_then(self.different(wanted, self.const(0)), likely=False):
             float_state.save(b, ir, scratch)
             found = b.and_(b.load(scratch, typ=self.i64), self.const(float_state.MET))
             b.store(b.or_(b.load(met, typ=self.i64), found), met)
-            float_state.restore(b, ir, self.at(self.data, self.const(Word.CALLER)))
+            float_state.restore(b, ir, self.at(self.data, Word.CALLER))
 
-    # -- pieces of instructions
-
-    def const(self, k: int) -> Any:
-        return self.ir.Constant(self.i64, k)
+    # -- instructions
 
     def none(self) -> Any:
         """The section of code that is in none: its first word is LEFT itself."""
-        return self.at(self.data, self.const(Word.LEFT))
-
-    def code_of(self, data: Any) -> Any:
-        return self.b.gep(data, [self.b.load(data, typ=self.i64)], source_etype=self.i64)
-
-    def at(self, base: Any, index: Any) -> Any:
-        return self.b.gep(base, [index], source_etype=self.i64)
-
-    def operand(self, k: Any) -> Any:
-        """Operand k of the instruction; -1 is the instruction itself."""
-        offset = self.const(k + 1) if isinstance(k, int) else self.b.add(k, self.const(1))
-        return self.b.load(self.at(self.code, self.b.add(self.ip, offset)), typ=self.i64)
-
-    def slot(self, k: Any) -> Any:
-        """Pointer to the word that operand k names."""
-        return self.at(self.data, self.operand(k))
-
-    def word(self, k: Any) -> Any:
-        """The word that operand k names."""
-        return self.b.load(self.slot(k), typ=self.i64)
-
-    def address(self, k: Any, type_: Any = None) -> Any:
-        """The word that operand k names, as a pointer."""
-        return self.b.inttoptr(self.word(k), (type_ or self.i64).as_pointer())
-
-    def load(self, pointer: Any, type_: Any) -> Any:
-        value = self.b.load(pointer, typ=type_)
-        value.align = 1
-        return value
-
-    def go(self, target: Any) -> None:
-        """Run the instruction at ``target`` next."""
-        self.ip.add_incoming(target, self.b.block)
-        self.b.branch(self.fetch)
-
-    def next(self, operands: Any) -> None:
-        """Run the instruction after this one, which has that many operands."""
-        words = self.const(operands + 1) if isinstance(operands, int) else self.b.add(operands, self.const(1))
-        self.go(self.b.add(self.ip, words))
-
-    def jump_if(self, condition: Any, target: int, operands: int) -> None:
-        after = self.b.add(self.ip, self.const(operands + 1))
-        self.go(self.b.select(condition, self.operand(target), after))
-
-    def count(self, n: Any, body: Callable[[Any, Any], Any]) -> Any:
-        """``found = body(k, found)`` for k < n, from 0 on."""
-        return loop(self.b, self.const(0), n, lambda k, found: [body(k, found)], self.const(0))[0]
-
-    def each(self, n: Any, body: Callable[[Any], Any]) -> None:
-        """``body(k)`` for k < n."""
-        loop(self.b, self.const(0), n, body)
-
-    # -- instructions
+        return self.at(self.data, Word.LEFT)
 
     def halt(self) -> None:
         self.b.ret(self.const(0))
@@ -232,13 +173,13 @@ class Interpreter:
 
     def enter(self, entry: Any) -> None:
         """Call the kernel of a launch."""
-        kind = self.ir.FunctionType(self.void, [self.i64.as_pointer()]).as_pointer()
+        kind = self.ir.FunctionType(self.void, [self.words]).as_pointer()
         self.b.call(self.b.inttoptr(entry, kind), [self.slot(1)])
 
     def pieces(self) -> None:
         b, n, entry = self.b, self.operand(3), self.operand(0)
         self.addresses(self.operand(2), n, 10)
-        threads = b.mul(b.load(self.at(self.data, self.const(Word.THREADS)), typ=self.i64), self.operand(9))
+        threads = b.mul(self.load(self.data, Word.THREADS), self.operand(9))
         with b.if_else(b.icmp_signed(">", threads, self.const(1))) as (several, one):
             with several:
                 # `entry` is a native address, or the index of a word of the pool
@@ -252,25 +193,24 @@ class Interpreter:
         self.next(b.add(n, self.const(10)))
 
     def pool_words(self) -> Any:
-        pool = self.b.load(self.at(self.data, self.const(Word.POOL)), typ=self.i64)
-        return self.b.inttoptr(pool, self.i64.as_pointer())
+        return self.pointer(self.load(self.data, Word.POOL))
 
     def of_pool(self, function: int, result: Any, arguments: list[Any]) -> Any:
         """Call a function of the pool."""
         pool = self.pool_words()
         kind = self.ir.FunctionType(result, [pool.type, *[a.type for a in arguments]])
-        found = self.b.inttoptr(self.b.load(self.at(pool, self.const(function)), typ=self.i64), kind.as_pointer())
+        found = self.b.inttoptr(self.load(pool, function), kind.as_pointer())
         return self.b.call(found, [pool, *arguments])
 
     def call(self, n: int) -> None:
-        entry = self.ir.FunctionType(self.void, [self.i64.as_pointer()] * n).as_pointer()
+        entry = self.ir.FunctionType(self.void, [self.words] * n).as_pointer()
         arguments = [self.address(k + 1) for k in range(n)]
         self.b.call(self.b.inttoptr(self.operand(0), entry), arguments)
         self.next(n + 1)
 
     def copy(self) -> None:
         to, source = self.address(0), self.address(1)
-        with self.b.if_then(self.b.icmp_unsigned("!=", self.word(0), self.word(1))):
+        with self.b.if_then(self.different(self.word(0), self.word(1))):
             self.b.call(self.memmove, [to, source, self.operand(2)])
         self.next(3)
 
@@ -303,17 +243,17 @@ class Interpreter:
 
     def jump_if_zero(self) -> None:
         byte = self.b.load(self.address(0, self.i8), typ=self.i8)
-        self.jump_if(self.b.icmp_unsigned("==", byte, self.ir.Constant(self.i8, 0)), 1, 2)
+        self.jump_if(self.equal(byte, self.ir.Constant(self.i8, 0)), 1, 2)
 
     def jump_unless_zero(self) -> None:
-        self.jump_if(self.b.icmp_unsigned("!=", self.load(self.address(0), self.i64), self.const(0)), 1, 2)
+        self.jump_if(self.different(self.unaligned(self.address(0)), self.const(0)), 1, 2)
 
     def jump_if_less(self) -> None:
         self.jump_if(self.b.icmp_signed("<", self.word(0), self.operand(1)), 2, 3)
 
     def switch(self) -> None:
         b, zero = self.b, self.const(0)
-        index, last = self.load(self.address(0), self.i64), b.sub(self.operand(1), self.const(1))
+        index, last = self.unaligned(self.address(0)), b.sub(self.operand(1), self.const(1))
         index = b.select(b.icmp_signed("<", index, zero), zero, index)
         index = b.select(b.icmp_signed(">", index, last), last, index)
         self.go(self.operand(b.add(index, self.const(2))))
@@ -328,13 +268,13 @@ class Interpreter:
 
         def one(k: Any, wrong: Any) -> Any:
             slot = self.at(self.data, b.add(first, k))
-            header = b.inttoptr(b.load(slot, typ=self.i64), self.i64.as_pointer())
-            type_ = b.load(self.at(header, self.const(DATA // 8 - 1)), typ=self.i64)
-            b.store(b.load(self.at(header, self.const(DATA // 8)), typ=self.i64), slot)
+            header = self.pointer(b.load(slot, typ=self.i64))
+            type_ = self.load(header, DATA // 8 - 1)
+            b.store(self.load(header, DATA // 8), slot)
             return b.or_(wrong, b.xor(type_, wanted))
 
-        wrong = self.count(n, one)
-        with b.if_then(b.icmp_unsigned("!=", wrong, self.const(0)), likely=False):
+        wrong = self.fold(n, self.const(0), one)
+        with b.if_then(self.different(wrong, self.const(0)), likely=False):
             b.ret(self.const(NOT_ARRAY))
         self.next(3)
 
@@ -344,11 +284,11 @@ class Interpreter:
 
     def sections(self) -> None:
         b, n = self.b, self.operand(1)
-        threads = b.mul(b.load(self.at(self.data, self.const(Word.THREADS)), typ=self.i64), self.operand(2))
+        threads = b.mul(self.load(self.data, Word.THREADS), self.operand(2))
         with b.if_then(b.icmp_signed(">", threads, self.const(1))):
             targets = self.at(self.code, b.add(self.ip, self.const(5)))
             status = b.call(self.run_sections, [self.data, self.operand(0), n, threads, targets])
-            with b.if_then(b.icmp_unsigned("!=", status, self.const(0)), likely=False):
+            with b.if_then(self.different(status, self.const(0)), likely=False):
                 b.ret(status)
             self.go(self.operand(3))
         self.next(b.add(n, self.const(4)))
@@ -364,121 +304,23 @@ class Interpreter:
 
     def lap(self) -> None:
         b, now = self.b, self.b.call(self.clock, [])
-        last, lap = self.at(self.data, self.const(Word.CLOCK)), self.slot(0)
-        runs, ticks, least = (self.at(lap, self.const(k)) for k in Lap)
+        last, lap = self.at(self.data, Word.CLOCK), self.slot(0)
+        runs, ticks, least = (self.at(lap, k) for k in Lap)
         time = b.sub(now, b.load(last, typ=self.i64))
         b.store(now, last)
         b.store(b.add(b.load(runs, typ=self.i64), self.const(1)), runs)
         b.store(b.add(b.load(ticks, typ=self.i64), time), ticks)
         before = b.load(least, typ=self.i64)
         b.store(b.select(b.icmp_signed("<", time, before), time, before), least)
-        count = self.at(self.data, self.const(Word.LOGGED))
+        count = self.at(self.data, Word.LOGGED)
         logged = b.load(count, typ=self.i64)
         with b.if_then(b.icmp_signed("<", logged, self.operand(1))):
-            log = b.inttoptr(b.load(self.at(self.data, self.const(Word.LOG)), typ=self.i64), self.i64.as_pointer())
+            log = self.pointer(self.load(self.data, Word.LOG))
             entry = self.at(log, b.mul(logged, self.const(2)))
             b.store(self.operand(0), entry)
-            b.store(now, self.at(entry, self.const(1)))
+            b.store(now, self.at(entry, 1))
             b.store(b.add(logged, self.const(1)), count)
         self.next(2)
-
-    # -- what looks at arguments, and computes
-
-    def argument(self) -> None:
-        b, slot = self.b, self.slot(0)
-        header = b.inttoptr(b.load(slot, typ=self.i64), self.i64.as_pointer())
-        kind, data, n, dims = (b.load(self.at(header, self.const(DATA // 8 + k)), typ=self.i64) for k in range(-1, 3))
-        n = b.and_(n, self.const(0xFFFFFFFF))
-        with b.if_then(b.icmp_unsigned("!=", kind, self.operand(3)), likely=False):
-            b.ret(self.const(NOT_ARRAY))
-        with b.if_then(b.icmp_unsigned("!=", n, self.operand(1)), likely=False):
-            b.ret(self.const(REFUSED))
-        b.store(data, slot)
-        dims, own = b.inttoptr(dims, self.i64.as_pointer()), self.slot(2)
-
-        def one(k: Any, changed: Any) -> Any:
-            size, mine = b.load(self.at(dims, k), typ=self.i64), self.at(own, k)
-            different = b.xor(size, b.load(mine, typ=self.i64))
-            b.store(size, mine)
-            return b.or_(changed, different)
-
-        changed = self.count(n, one)
-        with b.if_then(b.icmp_unsigned("!=", changed, self.const(0)), likely=False):
-            b.store(self.const(1), self.at(self.data, self.const(Word.CHANGED)))
-        self.next(4)
-
-    def bad(self, condition: Any) -> None:
-        with self.b.if_then(condition, likely=False):
-            self.b.store(self.const(1), self.at(self.data, self.const(Word.BAD)))
-
-    def result(self, x: Any) -> None:
-        self.b.store(x, self.slot(0))
-        self.next(3)
-
-    def saturated(self, x: Any, wrong: Any, negative: Any) -> None:
-        """``x``, or what is furthest in its direction."""
-        b = self.b
-        self.bad(wrong)
-        far = b.select(negative, self.const(-(2**63) + 1), self.const(2**63 - 1))
-        self.result(b.select(wrong, far, x))
-
-    def add(self) -> None:
-        b, x, y = self.b, self.word(1), self.word(2)
-        total = b.add(x, y)
-        wrong = b.icmp_signed("<", b.and_(b.xor(x, total), b.xor(y, total)), self.const(0))
-        self.saturated(total, wrong, b.icmp_signed("<", x, self.const(0)))
-
-    def mul(self) -> None:
-        b, wide = self.b, self.ir.IntType(128)
-        product = b.mul(b.sext(self.word(1), wide), b.sext(self.word(2), wide))
-        low = b.trunc(product, self.i64)
-        wrong = b.icmp_signed("!=", b.sext(low, wide), product)
-        self.saturated(low, wrong, b.icmp_signed("<", product, self.ir.Constant(wide, 0)))
-
-    def divided(self) -> tuple[Any, Any]:
-        """Quotient and remainder, as Python rounds; 0 for what is divided by 0."""
-        b, x, y = self.b, self.word(1), self.word(2)
-        zero, minus = b.icmp_signed("==", y, self.const(0)), b.icmp_signed("==", y, self.const(-1))
-        self.bad(zero)
-        safe = b.select(b.or_(zero, minus), self.const(1), y)
-        quotient = b.sdiv(x, safe)
-        rest = b.sub(x, b.mul(quotient, safe))
-        off = b.and_(b.icmp_signed("!=", rest, self.const(0)),
-                     b.icmp_signed("<", b.xor(rest, safe), self.const(0)))
-        quotient = b.select(off, b.sub(quotient, self.const(1)), quotient)
-        rest = b.select(off, b.add(rest, safe), rest)
-        quotient = b.select(minus, b.sub(self.const(0), quotient), quotient)
-        return b.select(zero, self.const(0), quotient), b.select(zero, self.const(0), rest)
-
-    def floordiv(self) -> None:
-        self.result(self.divided()[0])
-
-    def mod(self) -> None:
-        self.result(self.divided()[1])
-
-    def least(self, sign: str) -> None:
-        b, x, y = self.b, self.word(1), self.word(2)
-        self.result(b.select(b.icmp_signed(sign, x, y), x, y))
-
-    def min(self) -> None:
-        self.least("<")
-
-    def max(self) -> None:
-        self.least(">")
-
-    def less(self) -> None:
-        self.result(self.b.zext(self.b.icmp_signed("<", self.word(1), self.word(2)), self.i64))
-
-    def stop_if(self, sign: str) -> None:
-        with self.b.if_then(self.b.icmp_signed(sign, self.word(0), self.word(1)), likely=False):
-            self.b.ret(self.operand(2))
-        self.next(3)
-
-    def stop_if_less(self) -> None:
-        self.stop_if("<")
-
-    def stop_unless_equal(self) -> None:
-        self.stop_if("!=")
 
     def again(self) -> None:
         self.pulse()
@@ -487,25 +329,25 @@ class Interpreter:
     def call_python(self, number: Any) -> None:
         """Call Python; a section stops, for the thread of the call to do it."""
         with self.b.if_then(self.b.not_(self.alone), likely=False):
-            self.b.store(self.ip, self.at(self.section, self.const(PLACE)))
+            self.b.store(self.ip, self.at(self.section, PLACE))
             self.b.ret(self.const(STOPPED))
         self.in_python(number)
 
     def in_python(self, number: Any) -> None:
         """Call Python. Whatever goes wrong there, even in the call itself, leaves the word FAILED as it is."""
-        b, failed = self.b, self.at(self.data, self.const(Word.FAILED))
+        b, failed = self.b, self.at(self.data, Word.FAILED)
         b.store(self.const(FAILED), failed)
         b.call(self.python, [self.data, number])
         self.unless_failed()
 
     def unless_failed(self) -> None:
-        b, failed = self.b, self.at(self.data, self.const(Word.FAILED))
+        b, failed = self.b, self.at(self.data, Word.FAILED)
         status = b.load(failed, typ=self.i64)
         with b.if_then(b.icmp_signed("!=", status, self.const(0)), likely=False):
             b.ret(status)
 
     def pulse(self) -> None:
-        b, word = self.b, self.at(self.section, self.const(sections_ir.LEFT))
+        b, word = self.b, self.at(self.section, sections_ir.LEFT)
         left = b.sub(b.load(word, typ=self.i64), self.const(1))
         b.store(left, word)
         with b.if_then(b.icmp_signed("<=", left, self.const(0)), likely=False):  # below, if Python failed the last time

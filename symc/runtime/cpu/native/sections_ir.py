@@ -24,8 +24,7 @@ ENDED = -1
 
 def declare(i: Any) -> Any:
     """The function, without a body. ``i``: who writes the interpreter."""
-    words = i.i64.as_pointer()
-    kind = i.ir.FunctionType(i.i64, [words, i.i64, i.i64, i.i64, words])
+    kind = i.ir.FunctionType(i.i64, [i.words, i.i64, i.i64, i.i64, i.words])
     function = i.ir.Function(i.module, kind, "sections")
     function.linkage = "internal"
     function.attributes.add("noinline")  # the interpreter keeps its registers
@@ -38,85 +37,100 @@ def write(i: Any, interpret: Any) -> None:
     i.function = i.run_sections
     i.data, first, n, threads, targets = i.function.args
     b = i.b = i.ir.IRBuilder(i.function.append_basic_block("entry"))
-    args = b.alloca(i.i64, 4)
-
-    def place(k: Any) -> Any:
-        return i.at(i.data, b.add(first, k))
-
-    i.each(n, lambda k: b.store(b.load(i.at(targets, k), typ=i.i64), place(k)))
-    again, look, serve, done = (i.function.append_basic_block(name) for name in ("again", "look", "serve", "done"))
+    sections = _Sections(i, section, first, b.alloca(i.i64, 4))
+    i.each(n, lambda k: b.store(i.load(targets, k), sections.place(k)))
+    again, look, pulse, serve, done = (
+        i.function.append_basic_block(name) for name in ("again", "look", "pulse", "serve", "done"))
     b.branch(again)
     b.position_at_end(again)
-    for k, x in enumerate((i.const(0), n, b.ptrtoint(i.data, i.i64), first)):
-        b.store(x, i.at(args, i.const(k)))
-    entry = b.ptrtoint(section, i.i64)
-    i.of_pool(Pool.PARALLEL, i.void, [entry, args, i.const(4), n, i.const(1), threads, n, i.const(0)])
-    code = i.code_of(i.data)
-
-    def asks(k: Any) -> tuple[Any, Any]:
-        """Two flags of a section: it has not ended; it asks for Python, and not for a look at signals."""
-        at = b.load(place(k), typ=i.i64)
-        stopped = b.icmp_signed(">=", at, i.const(0))
-        op = b.load(i.at(code, b.select(stopped, at, i.const(0))), typ=i.i64)
-        return stopped, b.and_(stopped, b.icmp_unsigned("==", op, i.const(Op.CALLBACK)))
-
-    def one(k: Any, found: Any) -> Any:
-        stopped, python = asks(k)
-        return b.or_(found, b.or_(b.zext(stopped, i.i64), b.shl(b.zext(python, i.i64), i.const(1))))
-
-    found = i.count(n, one)
-    b.cbranch(b.icmp_unsigned("==", found, i.const(0)), done, look)
+    found = sections.run(n, threads)
+    b.cbranch(i.equal(found, i.const(0)), done, look)
     b.position_at_end(look)
-    pulse = i.function.append_basic_block("pulse")
-    b.cbranch(b.icmp_unsigned("==", found, i.const(1)), pulse, serve)
+    b.cbranch(i.equal(found, i.const(1)), pulse, serve)
     b.position_at_end(pulse)
     i.in_python(i.const(PULSE_STEP))
     b.branch(again)
     b.position_at_end(serve)
-
-    def finish(k: Any) -> None:
-        """Serve a section until it has ended."""
-        test, serve_, ended = (i.function.append_basic_block() for _ in range(3))
-        b.branch(test)
-        b.position_at_end(test)
-        stopped, python = asks(k)
-        b.cbranch(stopped, serve_, ended)
-        b.position_at_end(serve_)
-        at = b.load(place(k), typ=i.i64)
-        number = b.load(i.at(code, b.add(at, i.const(1))), typ=i.i64)
-        i.in_python(b.select(python, number, i.const(PULSE_STEP)))
-        b.store(b.add(at, b.select(python, i.const(2), i.const(0))), place(k))
-        for j, x in enumerate((k, b.add(k, i.const(1)))):
-            b.store(x, i.at(args, i.const(j)))
-        b.call(section, [args])
-        b.branch(test)
-        b.position_at_end(ended)
-
-    i.each(n, finish)
+    i.each(n, sections.finish)
     b.branch(done)
     b.position_at_end(done)
     b.ret(i.const(0))
 
 
+class _Sections:
+    """Writes parts of the function. ``args``: words that ``section`` is given, see there."""
+
+    code: Any
+
+    def __init__(self, i: Any, section: Any, first: Any, args: Any):
+        self.i, self.section, self.first, self.args = i, section, first, args
+
+    def place(self, k: Any) -> Any:
+        """Address of where section k is."""
+        return self.i.at(self.i.data, self.i.b.add(self.first, k))
+
+    def run(self, n: Any, threads: Any) -> Any:
+        """Run all that have not ended until they stop; 0 if all have ended, 1 if those left ask for a look at signals.
+        """
+        i, b = self.i, self.i.b
+        for k, x in enumerate((i.const(0), n, b.ptrtoint(i.data, i.i64), self.first)):
+            b.store(x, i.at(self.args, k))
+        entry = b.ptrtoint(self.section, i.i64)
+        i.of_pool(Pool.PARALLEL, i.void, [entry, self.args, i.const(4), n, i.const(1), threads, n, i.const(0)])
+        self.code = i.code_of(i.data)
+
+        def one(k: Any, found: Any) -> Any:
+            stopped, python = self.asks(k)
+            return b.or_(found, b.or_(b.zext(stopped, i.i64), b.shl(b.zext(python, i.i64), i.const(1))))
+
+        return i.fold(n, i.const(0), one)
+
+    def asks(self, k: Any) -> tuple[Any, Any]:
+        """Two flags of a section: it has not ended; it asks for Python, and not for a look at signals."""
+        i, b = self.i, self.i.b
+        at = b.load(self.place(k), typ=i.i64)
+        stopped = b.icmp_signed(">=", at, i.const(0))
+        op = i.load(self.code, b.select(stopped, at, i.const(0)))
+        return stopped, b.and_(stopped, i.equal(op, i.const(Op.CALLBACK)))
+
+    def finish(self, k: Any) -> None:
+        """Serve a section until it has ended."""
+        i, b = self.i, self.i.b
+        test, serve, ended = (i.function.append_basic_block() for _ in range(3))
+        b.branch(test)
+        b.position_at_end(test)
+        stopped, python = self.asks(k)
+        b.cbranch(stopped, serve, ended)
+        b.position_at_end(serve)
+        at = b.load(self.place(k), typ=i.i64)
+        number = i.load(self.code, b.add(at, i.const(1)))
+        i.in_python(b.select(python, number, i.const(PULSE_STEP)))
+        b.store(b.add(at, b.select(python, i.const(2), i.const(0))), self.place(k))
+        for j, x in enumerate((k, b.add(k, i.const(1)))):
+            b.store(x, i.at(self.args, j))
+        b.call(self.section, [self.args])
+        b.branch(test)
+        b.position_at_end(ended)
+
+
 def _write_section(i: Any, interpret: Any) -> Any:
     """``section(args)``: interpret those of a range of sections that have not ended. ``args``: begin, end, data,
     first."""
-    words = i.i64.as_pointer()
-    i.function = function = i.ir.Function(i.module, i.ir.FunctionType(i.void, [words]), "section")
+    i.function = function = i.ir.Function(i.module, i.ir.FunctionType(i.void, [i.words]), "section")
     function.linkage = "internal"
     function.attributes.add("noinline")  # the interpreter keeps its registers
     b = i.b = i.ir.IRBuilder(function.append_basic_block("entry"))
-    begin, end, data, first = (b.load(i.at(function.args[0], i.const(k)), typ=i.i64) for k in range(4))
-    data, own = b.inttoptr(data, words), b.alloca(i.i64, COUNT)
+    begin, end, data, first = (i.load(function.args[0], k) for k in range(4))
+    data, own = i.pointer(data), b.alloca(i.i64, COUNT)
 
     def one(k: Any) -> None:
         place = i.at(data, b.add(first, b.add(begin, k)))
         at = b.load(place, typ=i.i64)
         with b.if_then(b.icmp_signed(">=", at, i.const(0))):
-            b.store(b.load(i.at(data, i.const(Word.LEFT)), typ=i.i64), i.at(own, i.const(LEFT)))
+            b.store(i.load(data, Word.LEFT), i.at(own, LEFT))
             status = b.call(interpret, [data, at, own])
-            ended = b.icmp_unsigned("==", status, i.const(0))
-            b.store(b.select(ended, i.const(ENDED), b.load(i.at(own, i.const(PLACE)), typ=i.i64)), place)
+            ended = i.equal(status, i.const(0))
+            b.store(b.select(ended, i.const(ENDED), i.load(own, PLACE)), place)
 
     i.each(b.sub(end, begin), one)
     b.ret_void()
