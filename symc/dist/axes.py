@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from symc.errors import InputError
-from symc.ir.dim import Dim, names, size_name
+from symc.ir.dim import Dim, size_name
 from symc.ir.function import Function
 from symc.ir.op import Decompose, Element, Fold, Running, Sorting, Update, View, lookup, splat
 from symc.ir.ops.control import scan
@@ -21,6 +21,7 @@ from symc.ir.ops.leaf import get, iota, size
 from symc.ir.ops.matrix import batch_columns
 from symc.ir.ops.reduce import gives_place, identity
 from symc.ir.order import postorder
+from symc.ir.size_values import names
 from symc.ir.types import TensorType, TupleType, Type
 from symc.ir.value import Region, Value, fresh_input, make
 from symc.tensors.labels import regrouped

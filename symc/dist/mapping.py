@@ -20,8 +20,8 @@ from symc.driver.jit import JitFunction, jit
 from symc.driver.max_bytes import read_max_bytes
 from symc.driver.measured import MeasuredFunction
 from symc.errors import InputError, MemoryBudgetError, SymcError
-from symc.ir.dim import evaluate, names
 from symc.ir.record import dataclass
+from symc.ir.size_values import evaluate, names
 from symc.tensors.callsite import caller
 from symc.tensors.pytree import flatten, unflatten
 

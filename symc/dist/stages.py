@@ -16,7 +16,7 @@ from symc.driver.function import CompiledFunction
 from symc.driver.modes import BY_NUMPY
 from symc.errors import InputError
 from symc.ir import location
-from symc.ir.dim import Dim, Size, evaluate, names, size_name
+from symc.ir.dim import Dim, Size, size_name
 from symc.ir.function import Function
 from symc.ir.op import lookup
 from symc.ir.ops.cast import cast
@@ -24,6 +24,7 @@ from symc.ir.ops.leaf import iota, size
 from symc.ir.ops.shape import broadcast
 from symc.ir.order import postorder
 from symc.ir.record import dataclass
+from symc.ir.size_values import evaluate, names
 from symc.ir.traverse import replace
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input

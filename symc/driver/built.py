@@ -8,9 +8,10 @@ from symc.driver.labelled import Results
 from symc.driver.signature import Slot
 from symc.errors import InputError
 from symc.ir import location
-from symc.ir.dim import Dim, Size, known_equal, known_nonnegative, names, substitute
+from symc.ir.dim import Dim, Size, known_equal, known_nonnegative
 from symc.ir.function import Function, Guard, bound_names, collect_guards, mentioned_names, unify
 from symc.ir.record import dataclass, replace
+from symc.ir.size_values import names, substitute
 from symc.ir.traverse import Substitution, every_value
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value

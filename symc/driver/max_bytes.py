@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from symc.errors import InputError, did_you_mean
-from symc.ir.dim import names
 from symc.ir.function import Function, bound_names
+from symc.ir.size_values import names
 
 if TYPE_CHECKING:
     from symc.codegen.plan.budget import Budget

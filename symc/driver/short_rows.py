@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from symc.ir.dim import Dim, names, substitute
+from symc.ir.dim import Dim
 from symc.ir.function import Function
 from symc.ir.op import Update
 from symc.ir.ops.control import scan, while_
+from symc.ir.size_values import names, substitute
 
 #: Rows of so many elements at most are worth a variant, where an array has so many of them.
 SHORT, MANY = 4, 100

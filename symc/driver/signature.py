@@ -18,9 +18,11 @@ from symc.driver.labelled import in_order, is_labelled
 from symc.driver.target import HOST, Target
 from symc.errors import IndexingError, InputError, ShapeError, SymcError, did_you_mean
 from symc.ir import location
-from symc.ir.dim import Dim, Size, evaluate, maximum, names, solve, substitute
+from symc.ir.dim import Dim, Size
 from symc.ir.function import Function, Guard, Input
 from symc.ir.record import dataclass, replace
+from symc.ir.size_extremes import maximum
+from symc.ir.size_values import evaluate, names, solve, substitute
 from symc.ir.types import TensorType
 from symc.tensors.pytree import LEAF, Nest, match
 from symc.tensors.state import concrete, converted

@@ -21,10 +21,11 @@ from symc.driver.several import SeveralFunctions
 from symc.driver.signature import own_out
 from symc.errors import InputError, ShapeError, SymcError, did_you_mean
 from symc.ir import location
-from symc.ir.dim import known_equal, names, size_name, substitute
+from symc.ir.dim import known_equal, size_name
 from symc.ir.function import Function, Guard, bound_names, resized
 from symc.ir.locks import new_lock
 from symc.ir.record import replace
+from symc.ir.size_values import names, substitute
 from symc.tensors.pytree import match
 
 #: The most variants that one function has; the sizes of a variant; makes a function of what was built.

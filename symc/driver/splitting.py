@@ -12,10 +12,11 @@ import numpy as np
 from symc.driver.target import Target
 from symc.errors import DTypeError, InputError, did_you_mean
 from symc.ir import location
-from symc.ir.dim import Dim, Size, names, size_name
+from symc.ir.dim import Dim, Size, size_name
 from symc.ir.function import Function, Input, bound_names
 from symc.ir.ops.collective import all_reduce
 from symc.ir.record import dataclass
+from symc.ir.size_values import names
 from symc.ir.traverse import every_value
 from symc.ir.value import Value
 from symc.opt.facts.ranks import varying

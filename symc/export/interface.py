@@ -14,13 +14,14 @@ from symc.codegen.plan.cells import may_fail
 from symc.codegen.plan.planner import make_plan
 from symc.driver.measured import MeasuredFunction
 from symc.errors import ExportError
-from symc.ir.dim import Call, Dim, Size, in_order, is_fresh, names, size_name, substitute
+from symc.ir.dim import Call, Dim, Size, in_order, is_fresh, size_name
 from symc.ir.dtypes import RECORDS
 from symc.ir.function import NUMBERED, Function, Input, bound_names
 from symc.ir.ops.cached import cached
 from symc.ir.plan import Plan
 from symc.ir.record import dataclass, replace
 from symc.ir.requires import requirements
+from symc.ir.size_values import names, substitute
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType
 from symc.ir.value import Value

@@ -14,11 +14,12 @@ from typing import Any
 from symc.errors import ExportError
 from symc.export.parts import parts_of
 from symc.ir import location
-from symc.ir.dim import Dim, Size, in_order, names, substitute
+from symc.ir.dim import Dim, Size, in_order
 from symc.ir.function import Function
 from symc.ir.ops.arithmetic import pow_
 from symc.ir.ops.leaf import get
 from symc.ir.record import replace
+from symc.ir.size_values import names, substitute
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value

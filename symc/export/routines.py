@@ -9,11 +9,12 @@ import numpy as np
 
 from symc.codegen.plan.gemm import as_gemm
 from symc.export.steps import Statements
-from symc.ir.dim import Size, maximum, product
+from symc.ir.dim import Size, product
 from symc.ir.dtypes import RECORDS
 from symc.ir.ops.gemm import gemm, parts
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass
+from symc.ir.size_extremes import maximum
 from symc.ir.types import DTYPE_NAMES, TupleType
 from symc.ir.value import Value
 

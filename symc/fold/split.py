@@ -19,13 +19,13 @@ from symc.fold.types import Type
 from symc.grad import vjp
 from symc.grad.mincut import INFINITE
 from symc.grad.residuals import cheapest, is_cheap, size_in_bytes
-from symc.ir.dim import names
 from symc.ir.op import splat
 from symc.ir.ops.cached import cached
 from symc.ir.ops.index import gather
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.shape import transpose
 from symc.ir.record import dataclass
+from symc.ir.size_values import names
 from symc.ir.traverse import is_free_leaf, postorder, rebuild, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input

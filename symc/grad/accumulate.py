@@ -15,7 +15,7 @@ import numpy as np
 from symc.grad.one_op import constant_number
 from symc.grad.residuals import size_in_bytes
 from symc.ir.closure_scope import repeated
-from symc.ir.dim import Size, names
+from symc.ir.dim import Size
 from symc.ir.op import Elementwise, Linear, splat
 from symc.ir.ops.arithmetic import div, mul
 from symc.ir.ops.cast import cast
@@ -26,6 +26,7 @@ from symc.ir.ops.linalg import dot
 from symc.ir.ops.reduce import sum_
 from symc.ir.ops.shape import broadcast
 from symc.ir.record import dataclass, field
+from symc.ir.size_values import names
 from symc.ir.traverse import rebuild, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input

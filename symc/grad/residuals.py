@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from symc.grad.mincut import INFINITE, Network
-from symc.ir.dim import number
+from symc.ir.size_values import number
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType, Type
 from symc.ir.value import Value

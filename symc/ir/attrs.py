@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from symc.ir.digest import blake2b
-from symc.ir.dim import Dim, evaluate
+from symc.ir.dim import Dim
 from symc.ir.dtypes import is_foreign
 from symc.ir.locks import new_lock
+from symc.ir.size_values import evaluate
 from symc.ir.types import TensorType, as_dtype
 
 #: Bytes of a digest.

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Union
 
-from symc.errors import ShapeError, SymbolicValueError
+from symc.errors import SymbolicValueError
 
 Size = Union[int, "Dim"]
 Atom = Union[str, "Call"]
@@ -28,17 +28,6 @@ _fresh = itertools.count()
 #: Tells processes apart: what is numbered in one is something else in another.
 PROCESS = os.urandom(16).hex()
 _foreign: dict[tuple[str, str], str] = {}
-
-
-def _floordiv(a: int, b: int) -> int:
-    return a // b
-
-
-def _mod(a: int, b: int) -> int:
-    return a % b
-
-
-CALLS: dict[str, Callable[[int, int], int]] = {"floordiv": _floordiv, "mod": _mod, "min": min, "max": max}
 
 
 class Call:
@@ -154,7 +143,7 @@ def _order(term: tuple[Monomial, int]) -> tuple:
     return (-sum(p for _, p in term[0]), tuple((str(a), -p) for a, p in term[0]))
 
 
-def _polynomial(terms: Iterable[tuple[Monomial, int]]) -> Size:
+def polynomial(terms: Iterable[tuple[Monomial, int]]) -> Size:
     total: dict[Monomial, int] = {}
     for m, c in terms:
         total[m] = total.get(m, 0) + c
@@ -186,8 +175,8 @@ def _without_max(total: Mapping[Monomial, int]) -> Size | None:
                             and tuple(x for x in k if x[0] != other) == around):
                         whole = next((b for a, b in (other.args, other.args[::-1]) if b - a == over), None)
                         if whole is not None:
-                            rest = _polynomial([x for x in beside.items() if x[0] != k])
-                            return rest + _product(_polynomial([(around, c)]), whole)
+                            rest = polynomial([x for x in beside.items() if x[0] != k])
+                            return rest + _product(polynomial([(around, c)]), whole)
     return None
 
 
@@ -242,7 +231,7 @@ def _unpickled(terms: tuple[tuple[Monomial, int], ...], process: str) -> Size:
     if process == PROCESS:
         return Dim(terms)
     moved = [(tuple((_here(a, process), p) for a, p in m), c) for m, c in terms]
-    return _polynomial([(tuple(sorted(m, key=lambda item: str(item[0]))), c) for m, c in moved])
+    return polynomial([(tuple(sorted(m, key=lambda item: str(item[0]))), c) for m, c in moved])
 
 
 def _here(atom: Atom, process: str) -> Atom:
@@ -255,19 +244,19 @@ def _here(atom: Atom, process: str) -> Atom:
 
 @lru_cache(maxsize=8192)  # a program has few sizes, and adds and multiplies them often
 def _sum(a: Size, b: Size) -> Size:
-    return _polynomial(terms_of(a) + terms_of(b))
+    return polynomial(terms_of(a) + terms_of(b))
 
 
 @lru_cache(maxsize=8192)
 def _product(a: Size, b: Size) -> Size:
-    return _polynomial([(_times(m, k), c * d) for m, c in terms_of(a) for k, d in terms_of(b)])
+    return polynomial([(_times(m, k), c * d) for m, c in terms_of(a) for k, d in terms_of(b)])
 
 
-def _call(fn: str, a: Size, b: Size) -> Size:
-    return _polynomial([(((Call(fn, (a, b)), 1),), 1)])
+def call_of(fn: str, a: Size, b: Size) -> Size:
+    return polynomial([(((Call(fn, (a, b)), 1),), 1)])
 
 
-def _divide_term(term: tuple[Monomial, int], by: tuple[Monomial, int]) -> tuple[Monomial, int] | None:
+def divide_term(term: tuple[Monomial, int], by: tuple[Monomial, int]) -> tuple[Monomial, int] | None:
     """``term / by`` when it is exact, else None."""
     powers = dict(term[0])
     for atom, p in by[0]:
@@ -291,16 +280,16 @@ def floordiv(a: Size, b: Size) -> Size:
     if len(divisor) == 1:
         exact, rest = [], []
         for term in terms_of(a):
-            q = _divide_term(term, divisor[0])
+            q = divide_term(term, divisor[0])
             (rest.append(term) if q is None else exact.append(q))
-        remainder = _polynomial(rest)
+        remainder = polynomial(rest)
         if isinstance(remainder, int) and isinstance(b, int):
-            return _polynomial(exact) + remainder // b
+            return polynomial(exact) + remainder // b
         if isinstance(remainder, int) and remainder == 0:
-            return _polynomial(exact)
-        return _polynomial(exact) + _call("floordiv", remainder, b)
+            return polynomial(exact)
+        return polynomial(exact) + call_of("floordiv", remainder, b)
     quotient = _long_division(a, b)
-    return _call("floordiv", a, b) if quotient is None else quotient
+    return call_of("floordiv", a, b) if quotient is None else quotient
 
 
 def _long_division(a: Size, b: Size) -> Size | None:
@@ -310,10 +299,10 @@ def _long_division(a: Size, b: Size) -> Size | None:
     for _ in range(64):
         if isinstance(a, int):
             return quotient if a == 0 else None
-        q = _divide_term(terms_of(a)[0], lead)
+        q = divide_term(terms_of(a)[0], lead)
         if q is None:
             return None
-        q_size = _polynomial([q])
+        q_size = polynomial([q])
         quotient, a = quotient + q_size, a - q_size * b
     return None
 
@@ -330,7 +319,7 @@ def mod(a: Size, b: Size) -> Size:
     q = floordiv(a, b)
     if not any(isinstance(atom, Call) for m, _ in terms_of(q) for atom, _ in m):
         return a - q * b
-    return _call("mod", a, b)
+    return call_of("mod", a, b)
 
 
 def known_nonnegative(x: Size) -> bool:
@@ -343,65 +332,6 @@ def known_nonnegative(x: Size) -> bool:
 def _nonnegative(monomial: Monomial) -> bool:
     """Names are never negative; calls may be (``floordiv(n - 5, 2)``)."""
     return all(isinstance(atom, str) or atom.nonnegative or power % 2 == 0 for atom, power in monomial)
-
-
-def minimum(a: Size, b: Size) -> Size:
-    if isinstance(a, int) and isinstance(b, int):
-        return min(a, b)
-    if known_nonnegative(b - a):
-        return a
-    if known_nonnegative(a - b):
-        return b
-    return _call("min", *sorted((a, b), key=str))
-
-
-def _is_rest(x: Size) -> bool:
-    """True for ``n - max(0, n - k)``, which is not negative."""
-    for m, c in terms_of(x):
-        if c == -1 and len(m) == 1 and m[0][1] == 1 and isinstance(call := m[0][0], Call) and call.fn == "max":
-            whole = x + Dim(((m, 1),))
-            short = whole - call.args[1 if call.args[0] == 0 else 0]
-            if 0 in call.args and isinstance(short, int) and short >= 0 and known_nonnegative(whole):
-                return True
-    return False
-
-
-def maximum(a: Size, b: Size) -> Size:
-    if isinstance(a, int) and isinstance(b, int):
-        return max(a, b)
-    if known_nonnegative(a - b) or b == 0 and _is_rest(a):
-        return a
-    if known_nonnegative(b - a):
-        return b
-    if a == 0 or b == 0:
-        whole = _less(b if a == 0 else a)
-        if whole is not None:
-            return maximum(0, whole)
-    return _call("max", *sorted((a, b), key=str))
-
-
-def _less(x: Size) -> Size | None:
-    """``n - k`` for ``max(0, n) - k``, k not negative: 0 at least, they are the same, as of slices of slices."""
-    for m, c in terms_of(x):
-        if c == 1 and len(m) == 1 and m[0][1] == 1 and isinstance(call := m[0][0], Call) and call.fn == "max":
-            rest = x - Dim(((m, 1),))
-            if 0 in call.args and known_nonnegative(-rest):
-                return call.args[1 if call.args[0] == 0 else 0] + rest
-    return None
-
-
-def if_any(n: Size) -> Size:
-    """The number that ``n`` is if it is not 0: k for ``max(0, k)``. What is said of each of n elements may use it."""
-    if isinstance(n, Dim) and len(n.terms) == 1 and n.terms[0][1] == 1 and len(n.terms[0][0]) == 1:
-        atom, power = n.terms[0][0][0]
-        if isinstance(atom, Call) and power == 1 and atom.fn == "max" and 0 in atom.args:
-            return next((a for a in atom.args if a != 0), n)
-    return n
-
-
-SIMPLIFYING: dict[str, Callable[[Size, Size], Size]] = {
-    "floordiv": floordiv, "mod": mod, "min": minimum, "max": maximum,
-}  # fmt: skip
 
 
 def known_equal(a: Size, b: Size) -> bool | None:
@@ -427,114 +357,3 @@ def product(sizes: Iterable[Size]) -> Size:
     for s in sizes:
         total = total * s
     return total
-
-
-#: The largest size there is: what 64 bits hold.
-LARGEST = 2**63 - 1
-#: No array has an element so far from another, and twice as much fits in 64 bits.
-FAR = 2**62
-
-
-def evaluate(x: Size, sizes: Mapping[str, int]) -> int:
-    """The number ``x`` is, given a number for every name.
-
-    Raises KeyError for a name without one, and ShapeError where there is no number or 64 bits do not hold it.
-    """
-    if not isinstance(x, Dim):
-        return int(x)
-    try:
-        total = _number(x, sizes)
-    except ZeroDivisionError:
-        raise ShapeError(f"the size {x} has no value, as it divides by 0", values=_given(x, sizes)) from None
-    if not -LARGEST - 1 <= total <= LARGEST:
-        raise ShapeError(f"the size {x} is {total}, which does not fit in 64 bits", values=_given(x, sizes))
-    return total
-
-
-def _given(x: Size, sizes: Mapping[str, int]) -> list[tuple[str, Any, Any]]:
-    """Rows of an error: the sizes that ``x`` is made of."""
-    return [(f"{n} = {sizes[n]}", None, None) for n in in_order(names(x))]
-
-
-def _number(x: Size, sizes: Mapping[str, int]) -> int:
-    if not isinstance(x, Dim):
-        return int(x)
-    total = 0
-    for monomial, c in x.terms:
-        for atom, p in monomial:
-            c *= (sizes[atom] if isinstance(atom, str) else _call_number(atom, sizes)) ** p
-        total += c
-    return total
-
-
-def _call_number(call: Call, sizes: Mapping[str, int]) -> int:
-    a, b = call.args
-    return CALLS[call.fn](_number(a, sizes), _number(b, sizes))
-
-
-#: What a symbolic size is taken to be when costs are compared.
-NOMINAL = 256
-
-
-def number(size: Size, nominal: int = NOMINAL) -> int:
-    """A size as a number, for comparing costs."""
-    return estimate(size, dict.fromkeys(names(size), nominal))
-
-
-def estimate(cost: Size, sizes: Mapping[str, int]) -> int:
-    """The number that a cost is, however large; where it divides by 0, such as ``n // (m - n)``, some number."""
-    try:
-        return _number(cost, sizes)
-    except ZeroDivisionError:
-        return NOMINAL
-
-
-def substitute(x: Size, sizes: Mapping[str, Size]) -> Size:
-    """Replace names by sizes, and simplify again."""
-    if not isinstance(x, Dim):
-        return x
-    if x.terms[0][0] and isinstance(x.terms[0][0][0][0], str) and x == (own := size_name(x.terms[0][0][0][0])):
-        return sizes.get(x.terms[0][0][0][0], own)  # most are a name
-    total: Size = 0
-    for monomial, c in x.terms:
-        term: Size = c
-        for atom, p in monomial:
-            if isinstance(atom, str):
-                new = sizes.get(atom, None)
-                new = size_name(atom) if new is None else new
-            else:
-                new = SIMPLIFYING[atom.fn](*(substitute(a, sizes) for a in atom.args))
-            for _ in range(p):
-                term = term * new
-        total = total + term
-    return total
-
-
-def names(x: Size) -> set[str]:
-    """The size names in ``x``."""
-    out: set[str] = set()
-    if isinstance(x, Dim):
-        for monomial, _ in x.terms:
-            for atom, _ in monomial:
-                out |= {atom} if isinstance(atom, str) else names(atom.args[0]) | names(atom.args[1])
-    return out
-
-
-def solve(x: Size, value: Size, name: str) -> Size | None:
-    """The ``s`` for which ``x == value`` with ``name := s``, if ``x`` is ``a*name + b`` and it is exact; else None."""
-    if not isinstance(x, Dim) or name in names(value):
-        return None
-    a, rest = 0, []
-    for monomial, c in x.terms:
-        if monomial == ((name, 1),):
-            a = c
-        else:
-            rest.append((monomial, c))
-    remainder = _polynomial(rest)
-    if a == 0 or name in names(remainder):
-        return None
-    difference = value - remainder
-    if abs(a) == 1:
-        return difference * a
-    quotients = [_divide_term(t, ((), a)) for t in terms_of(difference)]
-    return None if None in quotients else _polynomial([q for q in quotients if q is not None])

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from symc.ir import location
-from symc.ir.dim import Dim, Measured, Size, in_order, is_fresh, known_equal, names, size_name, solve, substitute
+from symc.ir.dim import Dim, Measured, Size, in_order, is_fresh, known_equal, size_name
 from symc.ir.location import Locs
 from symc.ir.record import dataclass, field, replace
+from symc.ir.size_values import names, solve, substitute
 from symc.ir.traverse import Substitution, close_over, postorder, with_inner
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType, TupleType, substitute_type

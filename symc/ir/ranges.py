@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from symc.ir.dim import Dim, Size, if_any, known_nonnegative
+from symc.ir.dim import Dim, Size, known_nonnegative
+from symc.ir.size_extremes import if_any
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from symc.errors import ExecutionError, IndexingError, InternalError, SymcError, missing_package, of_handler
 from symc.ir import location
-from symc.ir.dim import Dim, Measured, names, solve
+from symc.ir.dim import Dim, Measured
 from symc.ir.dtypes import computed, foreign, is_foreign
 from symc.ir.function import Function, Hints, measured_names
 from symc.ir.op import keeps_storage
 from symc.ir.ops.effect import program_order
 from symc.ir.ops.index import explain_bounds
 from symc.ir.record import dataclass
+from symc.ir.size_values import names, solve
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType, TupleType, concrete_shape
 from symc.ir.value import Region, Value
@@ -46,7 +47,7 @@ def bind_sizes(types: Sequence[TensorType], shapes: Sequence[tuple[int, ...]]) -
         for s, number in waiting:
             unknown = sorted(names(s) - sizes.keys())
             if len(unknown) == 1:
-                from symc.ir.dim import substitute
+                from symc.ir.size_values import substitute
 
                 value = solve(substitute(s, sizes), number, unknown[0])
                 if isinstance(value, int):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from symc.ir.dim import CALLS, SIMPLIFYING, Size, product, size_name, terms_of
+from symc.ir.dim import Size, product, size_name, terms_of
+from symc.ir.size_values import CALLS, SIMPLIFYING
 
 _TOKEN = re.compile(r"\s*(\d+|[A-Za-z_]\w*|\*\*|[-+*(),])")
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from symc.ir.attrs import EMPTY, Attrs
-from symc.ir.dim import Dim, Size, substitute
+from symc.ir.dim import Dim, Size
 from symc.ir.location import Inside, merge_inside
 from symc.ir.order import postorder as postorder
+from symc.ir.size_values import substitute
 from symc.ir.types import TensorType, substitute_type
 from symc.ir.value import Region, Value, make, param
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError, nearest
-from symc.ir.dim import LARGEST, Dim, Measured, Size, evaluate, names, product, substitute
+from symc.ir.dim import Dim, Measured, Size, product
 from symc.ir.dtypes import DTYPE_NAMES, DTYPES, foreign, is_foreign
 from symc.ir.locks import new_lock
+from symc.ir.size_values import LARGEST, evaluate, names, substitute
 
 #: Of these, NumPy has a name that counts bytes: int64, uint64, and a float of 16 bytes on some machines.
 _BYTES = frozenset({"i8", "u8", "f16"})

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
-from symc.ir.dim import Size, ceildiv, floordiv, known_equal, known_nonnegative, maximum
+from symc.ir.dim import Size, ceildiv, floordiv, known_equal, known_nonnegative
 from symc.ir.op import lookup, splat
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.shape import axis_ensured
 from symc.ir.ops.windows import span
+from symc.ir.size_extremes import maximum
 from symc.ir.types import DTYPE_NAMES
 from symc.ir.value import Value
 from symc.numpy_api.promotion import rows, same_dtype

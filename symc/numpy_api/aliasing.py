@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from symc.errors import SymbolicValueError
-from symc.ir.dim import Size, evaluate, known_equal, product
+from symc.ir.dim import Size, known_equal, product
 from symc.ir.location import Loc
 from symc.ir.op import lookup
 from symc.ir.ops.shape import inverse_permutation
+from symc.ir.size_values import evaluate
 from symc.ir.traverse import rebuild
 from symc.ir.value import Value
 from symc.numpy_api.manipulation import permuted, reshaped

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from symc.errors import ShapeError
-from symc.ir.dim import Size, known_equal, number
+from symc.ir.dim import Size, known_equal
 from symc.ir.op import lookup
 from symc.ir.ops.shape import axis_ensured, ensured
 from symc.ir.record import dataclass
+from symc.ir.size_values import number
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.numpy_api.contraction_path import contraction_path

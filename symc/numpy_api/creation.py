@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
-from symc.ir.dim import FAR, LARGEST, Dim, Size, ceildiv, maximum, minimum
+from symc.ir.dim import Dim, Size, ceildiv
 from symc.ir.op import lookup, splat
+from symc.ir.size_extremes import maximum, minimum
+from symc.ir.size_values import FAR, LARGEST
 from symc.ir.types import DTYPES, TensorType, as_dtype, real_dtype
 from symc.ir.value import Value
 from symc.numpy_api.manipulation import normal_axes, normal_axis

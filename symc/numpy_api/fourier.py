@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from symc.errors import DTypeError, InputError, OutOfRangeError, ShapeError
-from symc.ir.dim import Size, minimum, product
+from symc.ir.dim import Size, product
 from symc.ir.op import lookup
 from symc.ir.ops.arithmetic import conjugate
 from symc.ir.ops.fourier import check_points
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.shape import flip
+from symc.ir.size_extremes import minimum
 from symc.ir.types import DTYPES, complex_dtype, real_dtype
 from symc.ir.value import Value
 from symc.numpy_api.linear import conjugated

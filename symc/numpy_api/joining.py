@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError
-from symc.ir.dim import Dim, Size, known_equal, minimum
+from symc.ir.dim import Dim, Size, known_equal
 from symc.ir.op import lookup
 from symc.ir.ops.shape import axis_ensured, ensured, rolled
+from symc.ir.size_extremes import minimum
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
 from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, reshaped

@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
-from symc.ir.dim import Size, known_equal, maximum, product
+from symc.ir.dim import Size, known_equal, product
 from symc.ir.dtypes import finfo
 from symc.ir.op import lookup, splat
 from symc.ir.ops.shape import ensured
+from symc.ir.size_extremes import maximum
 from symc.ir.types import TensorType, real_dtype
 from symc.ir.value import Value
 from symc.numpy_api.manipulation import reshaped

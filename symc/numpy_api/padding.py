@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from symc.errors import ShapeError
-from symc.ir.dim import Size, known_equal, minimum
+from symc.ir.dim import Size, known_equal
 from symc.ir.op import lookup
 from symc.ir.ops.shape import at_least
+from symc.ir.size_extremes import minimum
 from symc.ir.value import Value
 from symc.numpy_api.joining import part, repeat
 from symc.numpy_api.manipulation import normal_axis

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from symc.errors import IndexingError
-from symc.ir.dim import FAR, Size, ceildiv, known_different, known_equal, known_nonnegative, maximum, minimum
+from symc.ir.dim import Size, ceildiv, known_different, known_equal, known_nonnegative
 from symc.ir.op import lookup
 from symc.ir.ops.leaf import array, scalar
 from symc.ir.ops.shape import ensured
 from symc.ir.record import dataclass, field
+from symc.ir.size_extremes import maximum, minimum
+from symc.ir.size_values import FAR
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.numpy_api.manipulation import ravel

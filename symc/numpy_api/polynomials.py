@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from symc.errors import InputError, ShapeError
-from symc.ir.dim import floordiv, known_equal, maximum, minimum
+from symc.ir.dim import floordiv, known_equal
 from symc.ir.dtypes import finfo
 from symc.ir.op import lookup
 from symc.ir.ops.shape import at_least
+from symc.ir.size_extremes import maximum, minimum
 from symc.numpy_api.linear import conjugated
 from symc.numpy_api.promotion import check_times, rows, same_dtype
 from symc.tensors.convert import as_tensor, default_complex, default_float, inexact_dtype

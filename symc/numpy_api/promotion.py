@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError, SymbolicValueError
-from symc.ir.dim import Dim, Size, known_different, known_equal, number
+from symc.ir.dim import Dim, Size, known_different, known_equal
 from symc.ir.dtypes import is_foreign
 from symc.ir.op import lookup
 from symc.ir.ops.shape import ensured
+from symc.ir.size_values import number
 from symc.ir.types import DTYPE_NAMES, DTYPES, as_dtype
 from symc.ir.value import Value
 from symc.tensors.convert import as_operand, convert, settle

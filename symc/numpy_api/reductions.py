@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError
-from symc.ir.dim import known_nonnegative, maximum, product
+from symc.ir.dim import known_nonnegative, product
 from symc.ir.dtypes import computed
 from symc.ir.op import lookup
+from symc.ir.size_extremes import maximum
 from symc.ir.types import DTYPES, as_dtype, real_dtype
 from symc.ir.value import Value
 from symc.numpy_api.elementwise import float_value

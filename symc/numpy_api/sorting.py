@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError
-from symc.ir.dim import known_equal, known_nonnegative, maximum
+from symc.ir.dim import known_equal, known_nonnegative
 from symc.ir.op import lookup
 from symc.ir.ops.shape import at_least
+from symc.ir.size_extremes import maximum
 from symc.ir.types import DTYPES
 from symc.numpy_api.manipulation import normal_axis, ravel
 from symc.numpy_api.promotion import of_shape, rows, same_dtype

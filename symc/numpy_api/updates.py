@@ -9,12 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 from symc.errors import DTypeError, ShapeError
-from symc.ir.dim import Size, known_equal, maximum, product
+from symc.ir.dim import Size, known_equal, product
 from symc.ir.op import lookup, splat
 from symc.ir.ops.index import combining
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.reduce import identity
 from symc.ir.ops.shape import at_least, flip, inverse_permutation
+from symc.ir.size_extremes import maximum
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.numpy_api.indexing import getitem, read, result_axes, truths, with_new_axes

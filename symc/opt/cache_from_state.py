@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from symc.grad.residuals import size_in_bytes
-from symc.ir.dim import Dim, names
+from symc.ir.dim import Dim
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE, carrying
 from symc.ir.ops.cached import cached
 from symc.ir.ops.effect import has_effect
+from symc.ir.size_values import names
 from symc.ir.traverse import is_free_leaf, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Value

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from symc.ir.dim import Size, ceildiv, estimate, maximum, minimum, names, product
+from symc.ir.dim import Size, ceildiv, product
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.ops.arithmetic import conjugate, div, mul
@@ -26,6 +26,8 @@ from symc.ir.ops.leaf import scalar, size
 from symc.ir.ops.logic import where
 from symc.ir.ops.reduce import all_, sum_
 from symc.ir.ops.shape import broadcast, pad, reshape, slice_
+from symc.ir.size_extremes import maximum, minimum
+from symc.ir.size_values import estimate, names
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.types import complex_dtype
 from symc.ir.value import Region, Value, param

@@ -12,13 +12,14 @@ from symc.errors import GradientError
 from symc.grad import jvp as jvp_values
 from symc.grad import vjp as vjp_values
 from symc.grad import vmap as vmap_values
-from symc.ir.dim import Dim, names, size_name
+from symc.ir.dim import Dim, size_name
 from symc.ir.op import splat
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq
 from symc.ir.ops.index import gather
 from symc.ir.ops.leaf import iota
 from symc.ir.ops.shape import broadcast, concat, ensure_shape, reshape
+from symc.ir.size_values import names
 from symc.ir.traverse import Substitution, postorder
 from symc.ir.types import substitute_type
 from symc.ir.value import Value, fresh_input

@@ -17,20 +17,11 @@ import numpy as np
 
 from symc.errors import InputError, ShapeError, SymbolicValueError, of_handler
 from symc.ir import location
-from symc.ir.dim import (
-    LARGEST,
-    Dim,
-    Size,
-    evaluate,
-    known_equal,
-    known_nonnegative,
-    measured_size,
-    names,
-    size_name,
-)
+from symc.ir.dim import Dim, Size, known_equal, known_nonnegative, measured_size, size_name
 from symc.ir.dtypes import DTYPES
 from symc.ir.op import lookup
 from symc.ir.ranges import UNKNOWN, Range
+from symc.ir.size_values import LARGEST, evaluate, names
 from symc.ir.value import Value
 from symc.tensors.callsite import active, caller
 from symc.tensors.constants import known_array

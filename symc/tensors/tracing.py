@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from symc.ir.dim import Dim, Size, evaluate, names, size_name, solve
+from symc.ir.dim import Dim, Size, size_name
 from symc.ir.location import Loc
 from symc.ir.record import dataclass
+from symc.ir.size_values import evaluate, names, solve
 
 #: From sizes to the answer of a question.
 Answer = Callable[[Mapping[str, int]], Hashable]

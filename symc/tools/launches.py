@@ -14,8 +14,9 @@ from typing import Any
 from symc.codegen.cuda.generic import Generic
 from symc.codegen.cuda.traffic import Traffic, traffic_of
 from symc.errors import InputError
-from symc.ir.dim import Size, evaluate
+from symc.ir.dim import Size
 from symc.ir.record import dataclass
+from symc.ir.size_values import evaluate
 from symc.runtime.cuda.actions import (
     Action,
     CollectiveAction,

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from symc.errors import InputError, SymcError
-from symc.ir.dim import Dim, names
+from symc.ir.dim import Dim
 from symc.ir.function import Function
+from symc.ir.size_values import names
 from symc.ir.types import TensorType, concrete_shape
 from symc.ir.value import Value
 from symc.runtime.reference_program import ReferenceProgram

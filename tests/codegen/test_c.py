@@ -16,11 +16,11 @@ from symc.codegen.c.printer import Unit
 from symc.codegen.cpu.render import Source
 from symc.codegen.kernel.source import kernel_source
 from symc.codegen.language.syntax import Unsupported
-from symc.ir.dim import evaluate
 from symc.ir.function import Function, Input, function
 from symc.ir.ops.kernel import results_of
 from symc.ir.record import dataclass
 from symc.ir.reference import bind_sizes
+from symc.ir.size_values import evaluate
 from symc.ir.types import concrete_shape
 from symc.ir.value import Region
 from symc.opt.engine.passes import optimize

@@ -15,12 +15,12 @@ import symc.ir.ops  # noqa: F401
 from symc.codegen.cpu.render import Source, render
 from symc.codegen.kernel.collapse import collapse
 from symc.codegen.kernel.scalarize import scalarize
-from symc.ir.dim import evaluate
 from symc.ir.dtypes import ARITHMETIC
 from symc.ir.function import Function, Input, function
 from symc.ir.op import Element, Fold, all_ops, lookup
 from symc.ir.parse import parse
 from symc.ir.reference import bind_sizes, run_region
+from symc.ir.size_values import evaluate
 from symc.ir.traverse import close_over
 from symc.ir.types import DTYPE_NAMES, TensorType, concrete_shape
 from symc.ir.value import Region, fresh_input

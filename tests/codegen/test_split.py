@@ -13,12 +13,13 @@ from symc.codegen.kernel.index_splitting import cut, limits, part
 from symc.codegen.kernel.scalarize import scalarize
 from symc.codegen.kernel.source import kernel_source
 from symc.codegen.plan.planner import make_plan
-from symc.ir.dim import evaluate, size_name
+from symc.ir.dim import size_name
 from symc.ir.function import Function, Input, function
 from symc.ir.op import lookup
 from symc.ir.ops.kernel import fused
 from symc.ir.ops.leaf import scalar
 from symc.ir.reference import evaluate_function, run_region
+from symc.ir.size_values import evaluate
 from symc.ir.traverse import close_over
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input, param

@@ -16,10 +16,11 @@ from symc.codegen.plan.gemm import as_gemm, is_product
 from symc.codegen.plan.planner import make_plan
 from symc.driver.build import build
 from symc.errors import SymcError
-from symc.ir.dim import Size, estimate, names
+from symc.ir.dim import Size
 from symc.ir.function import Function, Input, function
 from symc.ir.ops.kernel import results_of
 from symc.ir.record import dataclass
+from symc.ir.size_values import estimate, names
 from symc.opt.engine.passes import optimize
 from symc.runtime.cpu.program import every_step
 from symc.runtime.cuda import products

@@ -15,10 +15,11 @@ from symc.codegen.cuda.writer import Kernel
 from symc.codegen.kernel.collapse import collapse
 from symc.codegen.kernel.scalarize import scalarize
 from symc.codegen.plan.inplace import region_pairs
-from symc.ir.dim import Size, evaluate
+from symc.ir.dim import Size
 from symc.ir.function import Function
 from symc.ir.parse import parse
 from symc.ir.reference import bind_sizes, run_region
+from symc.ir.size_values import evaluate
 from symc.ir.types import concrete_shape
 from symc.ir.value import Region
 from symc.opt import DEFAULT

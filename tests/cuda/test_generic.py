@@ -11,8 +11,8 @@ from symc.codegen.cuda.indices import NARROW
 from symc.codegen.kernel.collapse import collapse
 from symc.codegen.kernel.scalarize import scalarize
 from symc.driver.build import build
-from symc.ir.dim import evaluate
 from symc.ir.reference import bind_sizes
+from symc.ir.size_values import evaluate
 from symc.opt.engine.passes import optimize
 from symc.tensors.callsite import caller
 from tests.cuda.emulated import needs_compiler

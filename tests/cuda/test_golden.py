@@ -12,7 +12,7 @@ import pytest
 import symc as sc
 from symc.codegen.cuda.templates import family
 from symc.codegen.kernel.source import kernel_form_of
-from symc.ir.dim import evaluate
+from symc.ir.size_values import evaluate
 
 FOLDER = Path(__file__).parent / "golden"
 SIZES = {"n": 4096, "m": 1024, "v": 30_000}

@@ -12,7 +12,7 @@ import symc as sc
 from symc.codegen.cuda.writer import Kernel
 from symc.codegen.kernel.collapse import collapse
 from symc.codegen.kernel.scalarize import scalarize
-from symc.ir.dim import evaluate
+from symc.ir.size_values import evaluate
 from symc.ir.types import concrete_shape
 from symc.runtime.cuda.library import signatures, unit
 from symc.runtime.emulator import EmulatedDevice

@@ -19,8 +19,8 @@ from symc.codegen.kernel.scalarize import scalarize
 from symc.codegen.plan.inplace import region_pairs
 from symc.codegen.plan.planner import make_plan
 from symc.errors import InternalError
-from symc.ir.dim import evaluate
 from symc.ir.record import replace
+from symc.ir.size_values import evaluate
 from symc.runtime.cuda.cupy_device import CupyDevice
 from symc.runtime.cuda.device import Signature
 from symc.runtime.cuda.devices import context

@@ -16,7 +16,8 @@ import pytest
 
 from symc.codegen.cuda.source import MOST_THREADS, WARP, Entry
 from symc.errors import InputError
-from symc.ir.dim import Size, evaluate, names
+from symc.ir.dim import Size
+from symc.ir.size_values import evaluate, names
 from symc.runtime.cuda import nvrtc
 from symc.runtime.cuda.device import Resources
 from symc.runtime.cuda.library import signatures, unit

@@ -26,8 +26,8 @@ from symc.driver.build import build
 from symc.driver.built import Built
 from symc.driver.function import CompiledFunction
 from symc.ir import extensions
-from symc.ir.dim import evaluate, names
 from symc.ir.record import replace
+from symc.ir.size_values import evaluate, names
 from symc.ir.traverse import every_value
 from symc.opt import graph_pass, rule, unregister, unregister_pass
 from symc.runtime.cache import object_cache

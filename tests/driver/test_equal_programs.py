@@ -25,9 +25,10 @@ from benchmarks.workloads import load_all
 from symc.driver import stages
 from symc.driver.build import build
 from symc.ir import dim
-from symc.ir.dim import evaluate, fresh_size, names, product, size_name, substitute
+from symc.ir.dim import fresh_size, product, size_name
 from symc.ir.function import Function, Guard, Input, bound_names, function
 from symc.ir.location import Loc
+from symc.ir.size_values import evaluate, names, substitute
 from symc.ir.traverse import Substitution, every_value
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input, make

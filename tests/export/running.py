@@ -11,7 +11,7 @@ import numpy as np
 
 from symc.export.interface import Interface, interface_of, solutions
 from symc.export.source import Source, source_of
-from symc.ir.dim import evaluate
+from symc.ir.size_values import evaluate
 
 STRICT = ("-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-ffp-contract=fast")
 #: Bytes behind a workspace, which nothing may write.

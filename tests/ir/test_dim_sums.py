@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.ir.dim import evaluate, maximum, minimum, size_name
+from symc.ir.dim import size_name
+from symc.ir.size_extremes import maximum, minimum
+from symc.ir.size_values import evaluate
 
 N, M = size_name("n"), size_name("m")
 PLACES = [{"n": a, "m": b} for a in range(5) for b in range(5)]

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.ir.dim import evaluate, names, product
+from symc.ir.dim import product
 from symc.ir.ops.linalg import dot, free_axes
+from symc.ir.size_values import evaluate, names
 from symc.numpy_api.contraction_path import EXACT, contraction_path, volume
 
 RNG = np.random.default_rng(0)

@@ -6,13 +6,14 @@ import warnings
 import numpy as np
 import pytest
 
-from symc.ir.dim import Dim, evaluate, size_name
+from symc.ir.dim import Dim, size_name
 from symc.ir.op import all_ops, lookup, splat
 from symc.ir.ops.elementwise import EDGES
 from symc.ir.ops.leaf import array, iota
 from symc.ir.ops.linalg import dot, matmul
 from symc.ir.ops.shape import broadcast, transpose
 from symc.ir.reference import run_values
+from symc.ir.size_values import evaluate
 from symc.ir.types import DTYPES, TensorType, TupleType
 from symc.ir.value import fresh_input
 from symc.opt.facts.analysis import Analysis

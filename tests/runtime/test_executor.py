@@ -15,7 +15,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from symc.errors import ShapeError
-from symc.ir.dim import Size, evaluate, floordiv, maximum, minimum, mod, size_name
+from symc.ir.dim import Size, floordiv, mod, size_name
+from symc.ir.size_extremes import maximum, minimum
+from symc.ir.size_values import evaluate
 from symc.runtime.cpu.arithmetic import both, largest, less
 from symc.runtime.cpu.executor import ARENA, Address, Code, Label
 from symc.runtime.cpu.native.instructions import FAILED, NOT_ARRAY, PULSE_STEP, REFUSED, Op, Word

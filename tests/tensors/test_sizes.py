@@ -10,8 +10,9 @@ import pytest
 
 import symc as sc
 from symc.ir import dim
-from symc.ir.dim import evaluate, size_name
+from symc.ir.dim import size_name
 from symc.ir.parse import parse
+from symc.ir.size_values import evaluate
 from symc.numpy_api.quantiles import METHODS
 from symc.opt import DEFAULT, optimize
 from symc.tensors.sizes import SymbolicSize, user_size

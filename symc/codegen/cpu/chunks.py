@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from symc.codegen.kernel.scalarize import Loops
 from symc.codegen.kernel.user_functions import is_users
 from symc.codegen.plan.costs import FUNCTION, LIBRARY
-from symc.ir.dim import Size, ceildiv, floordiv, maximum, product
+from symc.ir.dim import Size, ceildiv, floordiv, product
 from symc.ir.ops.reduce import gives_place
 from symc.ir.ops.store import insert, insert_place, store, store_running
+from symc.ir.size_extremes import maximum
 from symc.ir.traverse import postorder
 from symc.ir.value import Region, Value
 

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from symc.ir.dim import Size, maximum
+from symc.ir.dim import Size
 from symc.ir.record import dataclass
+from symc.ir.size_extremes import maximum
 from symc.ir.value import Value
 
 #: Sizes below which indices of 32 bits do: what a thread past the end computes fits, too.

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from symc.codegen.cuda.writer import Writer, scalar_type
-from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum
+from symc.ir.dim import Size, ceildiv, floordiv
 from symc.ir.dtypes import computed
 from symc.ir.record import dataclass
+from symc.ir.size_extremes import maximum, minimum
 
 #: Blocks that a launch should have, and the fewest rows that are a part.
 BLOCKS, ROWS = 1024, 64

@@ -17,8 +17,9 @@ from symc.codegen.cuda.row_text import Accumulator, Layout, RowText, lines_of, w
 from symc.codegen.cuda.source import MOST_THREADS, WARP
 from symc.codegen.cuda.vectors import VECTORS
 from symc.codegen.cuda.writer import BLOCK, VECTOR, Env, Kernel, Text, Variants, Writer, scalar_type
-from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum
+from symc.ir.dim import Size, ceildiv, floordiv
 from symc.ir.ops.reduce import gives_place
+from symc.ir.size_extremes import maximum, minimum
 from symc.ir.traverse import every_value, postorder, region_params
 from symc.ir.value import Value
 

@@ -18,8 +18,9 @@ from symc.codegen.cuda.rows import layout, power
 from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.vectors import VECTORS, vector_type
 from symc.codegen.cuda.writer import BLOCK, VECTOR, Kernel, Text, Variants, Writer
-from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum
+from symc.ir.dim import Size, ceildiv, floordiv
 from symc.ir.dtypes import computed
+from symc.ir.size_extremes import maximum, minimum
 from symc.ir.value import Region
 
 #: Rows of partial results at least and at most, where there are rows enough, how many elements they should have, and

@@ -14,8 +14,9 @@ from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.store_places import levels_of, step
 from symc.codegen.cuda.vectors import SHUFFLE
 from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, scalar_type
-from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum, product
+from symc.ir.dim import Size, ceildiv, floordiv, product
 from symc.ir.dtypes import computed
+from symc.ir.size_extremes import maximum, minimum
 from symc.ir.value import Value
 
 #: From so many rows on, a warp does a row; below, rows of more than so many elements are cut.

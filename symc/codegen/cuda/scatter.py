@@ -19,8 +19,9 @@ from symc.codegen.cuda.rows import power
 from symc.codegen.cuda.source import WARP
 from symc.codegen.cuda.store_places import Nest, Store, filled, held, nest_of, step
 from symc.codegen.cuda.writer import BLOCK, Env, Kernel, Text, Variants, Writer, needed
-from symc.ir.dim import Size, ceildiv, floordiv, maximum, minimum, product
+from symc.ir.dim import Size, ceildiv, floordiv, product
 from symc.ir.dtypes import is_narrow
+from symc.ir.size_extremes import maximum, minimum
 from symc.ir.value import Region
 
 #: Steps that one thread may do one after another whatever there is beside, and threads that are enough for any number.

@@ -27,9 +27,10 @@ from symc.codegen.kernel.collapse import collapse
 from symc.codegen.kernel.scalarize import Loops, scalarize
 from symc.codegen.kernel.source import Form
 from symc.codegen.language.syntax import Unsupported
-from symc.ir.dim import Size, number, product
+from symc.ir.dim import Size, product
 from symc.ir.ops.store import packed_concat
 from symc.ir.phases import phase
+from symc.ir.size_values import number
 from symc.ir.value import Region, Value
 
 TEMPLATES: tuple[Callable[[Kernel], Any], ...] = (

@@ -13,10 +13,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from symc.codegen.plan.compare_sizes import at_least
-from symc.ir.dim import Size, maximum, minimum, number
+from symc.ir.dim import Size
 from symc.ir.op import make
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.store import is_epilogue
+from symc.ir.size_extremes import maximum, minimum
+from symc.ir.size_values import number
 from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Region, Value
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 from symc.codegen.plan.costs import CHEAP, elements, of_element
 from symc.codegen.plan.gemm import is_product
-from symc.ir.dim import evaluate
 from symc.ir.op import Op, Update
 from symc.ir.plan import Step
+from symc.ir.size_values import evaluate
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Region, Value

@@ -19,13 +19,13 @@ from symc.codegen.plan.overwrite import Placer
 from symc.codegen.plan.planner import Planner
 from symc.codegen.plan.recompute import Cut, Draft, Emit, choose
 from symc.errors import MemoryBudgetError
-from symc.ir.dim import evaluate
 from symc.ir.function import Function, Hints
 from symc.ir.location import NOWHERE, add_lines
 from symc.ir.ops.kernel import fused, results_of
 from symc.ir.ops.remat import again
 from symc.ir.plan import Plan
 from symc.ir.record import dataclass, field
+from symc.ir.size_values import evaluate
 from symc.ir.traverse import rebuild
 from symc.ir.value import Region, Value
 from symc.opt.fusion.kernel_results import derived_results, fewer_results, split_results

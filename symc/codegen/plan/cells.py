@@ -14,7 +14,7 @@ from collections.abc import Callable
 from symc.codegen.kernel.names import is_kernel
 from symc.codegen.plan.gemm import as_gemm, is_product
 from symc.codegen.plan.inplace import Pairs
-from symc.ir.dim import Size, number
+from symc.ir.dim import Size
 from symc.ir.function import Function
 from symc.ir.op import Control, View
 from symc.ir.ops.control import cond
@@ -23,6 +23,7 @@ from symc.ir.ops.kernel import projection
 from symc.ir.ops.loop import is_long
 from symc.ir.plan import Layout, Plan, Step
 from symc.ir.record import dataclass, field
+from symc.ir.size_values import number
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from symc.codegen.plan.gemm import is_product
-from symc.ir.dim import evaluate
 from symc.ir.op import Op
+from symc.ir.size_values import evaluate
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
 

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Sequence
 from symc.codegen.plan.cells import nominal
 from symc.codegen.plan.costs import FUNCTION, LIBRARY
 from symc.codegen.plan.gemm import as_gemm
-from symc.ir.dim import Size, floordiv, maximum, minimum
+from symc.ir.dim import Size, floordiv
 from symc.ir.op import Element, Extern, Running, Update, is_builtin
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass
+from symc.ir.size_extremes import maximum, minimum
 from symc.ir.traverse import every_value, postorder
 from symc.ir.value import Value
 

@@ -19,9 +19,10 @@ from symc.codegen.plan.check_lanes import clocks
 from symc.codegen.plan.gemm import is_product
 from symc.codegen.plan.hazards import predecessors
 from symc.codegen.plan.reuse import Temp, pack
-from symc.ir.dim import Size, evaluate
+from symc.ir.dim import Size
 from symc.ir.plan import Plan, Step
 from symc.ir.record import dataclass, replace
+from symc.ir.size_values import evaluate
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 

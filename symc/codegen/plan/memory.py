@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from symc.codegen.plan.cells import NOMINAL
-from symc.ir.dim import Size, estimate, evaluate, names
+from symc.ir.dim import Size
 from symc.ir.plan import Plan
 from symc.ir.record import dataclass
+from symc.ir.size_values import estimate, evaluate, names
 from symc.ir.types import TensorType
 from symc.notebook import Shown, table
 

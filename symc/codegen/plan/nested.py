@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 
 from symc.codegen.plan.cells import Nest, source
 from symc.codegen.plan.reuse import aligned
-from symc.ir.dim import Size, maximum
+from symc.ir.dim import Size
 from symc.ir.function import Function, Input
 from symc.ir.plan import Layout, Plan
+from symc.ir.size_extremes import maximum
 from symc.ir.traverse import region_params
 from symc.ir.value import Region, Value
 

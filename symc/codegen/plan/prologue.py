@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from symc.ir.dim import names
 from symc.ir.function import Function, Hints, Input
 from symc.ir.location import carrying
 from symc.ir.ops.cached import cached
 from symc.ir.record import dataclass, replace
+from symc.ir.size_values import names
 from symc.ir.traverse import postorder
 from symc.ir.traverse import replace as replace_values
 from symc.ir.value import Region, Value, param

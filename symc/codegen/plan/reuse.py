@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from symc.codegen.plan.bufferize import spans
 from symc.codegen.plan.cells import nominal
 from symc.codegen.plan.compare_sizes import at_least, multiple
-from symc.ir.dim import Dim, Size, ceildiv, maximum
+from symc.ir.dim import Dim, Size, ceildiv
 from symc.ir.plan import Plan
 from symc.ir.record import dataclass, field, replace
+from symc.ir.size_extremes import maximum
 
 #: Every temp starts at a multiple of this many bytes.
 ALIGN = 64

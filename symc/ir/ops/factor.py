@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from symc.errors import GradientError
-from symc.ir.dim import minimum
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Extern, Op, lookup, register
 from symc.ir.ops.elementwise import batch_leading, like
@@ -42,6 +41,7 @@ from symc.ir.ops.matrix import (
     well_conditioned,
 )
 from symc.ir.ops.shape import slice_
+from symc.ir.size_extremes import minimum
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from symc.errors import DTypeError, ExecutionError, ShapeError
-from symc.ir.dim import Size, if_any
+from symc.ir.dim import Size
 from symc.ir.facts import Facts
 from symc.ir.op import Extern, Op, register, splat
 from symc.ir.ops.arithmetic import mod
@@ -17,6 +17,7 @@ from symc.ir.ops.index import scatter
 from symc.ir.ops.leaf import iota
 from symc.ir.ops.leaf import size as length_of
 from symc.ir.ops.shape import broadcast, reshape, slice_
+from symc.ir.size_extremes import if_any
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
 

@@ -13,10 +13,11 @@ import numpy as np
 
 from symc.errors import IndexingError, InternalError, ShapeError
 from symc.ir import ranges
-from symc.ir.dim import Size, ceildiv, floordiv, known_equal, known_nonnegative, maximum, minimum, mod, product
+from symc.ir.dim import Size, ceildiv, floordiv, known_equal, known_nonnegative, mod, product
 from symc.ir.facts import Facts
 from symc.ir.op import Element, Linear, Op, View, lookup, register
 from symc.ir.ops.leaf import scalar
+from symc.ir.size_extremes import maximum, minimum
 from symc.ir.types import TensorType
 from symc.ir.value import Value, first_line
 

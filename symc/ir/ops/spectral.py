@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from symc.errors import GradientError
-from symc.ir.dim import minimum
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Extern, Op, lookup, register
 from symc.ir.ops.arithmetic import conjugate
@@ -44,6 +43,7 @@ from symc.ir.ops.matrix import (
     total,
 )
 from symc.ir.ops.solve import factored
+from symc.ir.size_extremes import minimum
 from symc.ir.types import TensorType, TupleType, complex_dtype, real_dtype
 from symc.ir.value import Value
 

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from symc.ir.dim import Size, if_any, known_equal, known_nonnegative, product
+from symc.ir.dim import Size, known_equal, known_nonnegative, product
 from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.ranges import wrapped_index
 from symc.ir.record import dataclass
+from symc.ir.size_extremes import if_any
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value

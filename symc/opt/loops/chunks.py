@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from symc.ir.dim import number
 from symc.ir.function import Function, Hints
 from symc.ir.location import NOWHERE, Inside, carrying, merge_inside
 from symc.ir.op import lookup, splat
@@ -23,6 +22,7 @@ from symc.ir.ops.effect import has_effect
 from symc.ir.ops.kernel import fused, results_of
 from symc.ir.ops.shape import reshape
 from symc.ir.record import dataclass, field, replace
+from symc.ir.size_values import number
 from symc.ir.traverse import postorder, users
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType

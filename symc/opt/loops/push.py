@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from symc.grad.residuals import size_in_bytes
-from symc.ir.dim import number
 from symc.ir.location import NOWHERE
 from symc.ir.ops.control import scan
+from symc.ir.size_values import number
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
 from symc.opt.engine.pass_registry import standard_pass

@@ -10,8 +10,9 @@ import itertools
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from symc.ir.dim import Size, estimate, known_nonnegative, names, number, size_name, substitute
+from symc.ir.dim import Size, known_nonnegative, size_name
 from symc.ir.record import dataclass
+from symc.ir.size_values import estimate, names, number, substitute
 from symc.opt.matmul.chain_factors import Factor, Tree
 
 #: An order is dropped if another is cheaper at the nominal sizes, and never more than so many times as dear.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from symc.ir.dim import Size, number
+from symc.ir.dim import Size
 from symc.ir.function import Function
+from symc.ir.size_values import number
 from symc.ir.traverse import users
 from symc.ir.value import Value
 from symc.opt.matmul.chain_factors import MOST_PRODUCTS, chain_of, is_link

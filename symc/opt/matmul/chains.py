@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from symc.ir.dim import Size, number, product
+from symc.ir.dim import Size, product
 from symc.ir.function import Function, Hints
 from symc.ir.location import NOWHERE, Locs
 from symc.ir.op import lookup
@@ -19,6 +19,7 @@ from symc.ir.ops.control import cond
 from symc.ir.ops.leaf import size
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.shape import broadcast
+from symc.ir.size_values import number
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, param

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from symc.ir.dim import number
+from symc.ir.size_values import number
 from symc.ir.value import Value
 
 #: A call of a library, and the step of the plan around it.

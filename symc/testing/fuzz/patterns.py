@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from symc.grad import jvp, vmap
-from symc.ir.dim import Dim, names
+from symc.ir.dim import Dim
 from symc.ir.reference import run_values
+from symc.ir.size_values import names
 from symc.ir.traverse import Substitution, every_value, region_params
 from symc.ir.types import TensorType, substitute_type
 from symc.ir.value import Value, fresh_input

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from symc.ir import location
-from symc.ir.dim import evaluate, names, solve
 from symc.ir.function import Function, Hints, Input, bound_names, resized
 from symc.ir.ops.leaf import GIVEN, UNCOMPUTED
 from symc.ir.record import dataclass, field, replace
+from symc.ir.size_values import evaluate, names, solve
 from symc.ir.traverse import every_value, postorder
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType, TupleType

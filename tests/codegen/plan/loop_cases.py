@@ -11,12 +11,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from symc.ir.bodies import built, make_cond, make_scan, make_while
-from symc.ir.dim import evaluate, size_name
+from symc.ir.dim import size_name
 from symc.ir.function import Function
 from symc.ir.op import lookup
 from symc.ir.ops.control import chosen, element_type
 from symc.ir.ops.kernel import results_of
 from symc.ir.plan import Plan, Step
+from symc.ir.size_values import evaluate
 from symc.ir.value import Value, fresh_input
 from tests.codegen.plan.plan_cases import Choice, Machine, Maker
 

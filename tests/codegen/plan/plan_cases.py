@@ -7,13 +7,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from symc.codegen.kernel.source import kernel_form_of
-from symc.ir.dim import Size, evaluate, size_name
+from symc.ir.dim import Size, size_name
 from symc.ir.function import Function, Input, function
 from symc.ir.op import lookup
 from symc.ir.ops.kernel import fused
 from symc.ir.ops.leaf import array
 from symc.ir.plan import Plan, Step
 from symc.ir.reference import apply
+from symc.ir.size_values import evaluate
 from symc.ir.types import TensorType, TupleType, concrete_shape
 from symc.ir.value import Region, Value, fresh_input, param
 

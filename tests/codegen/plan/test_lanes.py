@@ -21,12 +21,12 @@ from symc.codegen.plan.lanes import with_lanes
 from symc.codegen.plan.overlap import overlaps
 from symc.codegen.plan.planner import make_plan, print_plan
 from symc.errors import PlanError
-from symc.ir.dim import evaluate
 from symc.ir.function import Function, Input, function
 from symc.ir.op import lookup
 from symc.ir.parse import parse
 from symc.ir.plan import Buffer, Plan, Step
 from symc.ir.reference import evaluate_function
+from symc.ir.size_values import evaluate
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 from symc.opt.fusion.fuse import fuse

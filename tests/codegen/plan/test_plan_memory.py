@@ -19,12 +19,13 @@ from symc.codegen.plan.compare_sizes import at_least
 from symc.codegen.plan.memory import memory
 from symc.codegen.plan.planner import make_plan, print_plan
 from symc.codegen.plan.reuse import Slot, Temp, aligned, pack_fixed, pack_slots
-from symc.ir.dim import evaluate, size_name
+from symc.ir.dim import size_name
 from symc.ir.function import Function, Input, function
 from symc.ir.op import lookup
 from symc.ir.ops.kernel import fused
 from symc.ir.parse import parse
 from symc.ir.plan import Step
+from symc.ir.size_values import evaluate
 from symc.ir.types import TensorType
 from symc.ir.value import Region, fresh_input, param
 from symc.opt.fusion.fuse import fuse

@@ -19,12 +19,13 @@ from symc.codegen.plan.check_sections import check_sections
 from symc.codegen.plan.durations import duration, durations
 from symc.codegen.plan.planner import make_plan, print_plan
 from symc.errors import PlanError
-from symc.ir.dim import evaluate, size_name
+from symc.ir.dim import size_name
 from symc.ir.function import Function, Input, function
 from symc.ir.op import all_ops, lookup
 from symc.ir.parse import parse
 from symc.ir.plan import Plan, Step
 from symc.ir.reference import evaluate_function
+from symc.ir.size_values import evaluate
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 from symc.opt.fusion.fuse import fuse

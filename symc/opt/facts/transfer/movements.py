@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
-from symc.ir.dim import Dim, if_any, known_nonnegative
+from symc.ir.dim import Dim, known_nonnegative
 from symc.ir.dtypes import finfo
 from symc.ir.op import picks
+from symc.ir.size_extremes import if_any
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
