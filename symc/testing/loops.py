@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from symc.ir.record import dataclass, replace
+from symc.testing.choices import one_of
 from symc.testing.loop_ops import OPS, SMOOTH, Pool, sc
 
 Body = tuple["Statement", ...]
@@ -107,7 +108,7 @@ def random_body(rng: np.random.Generator, depth: int, steps: int, smooth: bool =
     out = []
     for _ in range(steps):
         bodies: tuple[Body, ...] = ()
-        name = names[int(rng.integers(len(names)))]
+        name = one_of(rng, names)
         if depth and rng.random() < loops / steps:
             name = list(NESTED)[int(rng.choice(8, p=[0.34, 0.2, 0.16, 0.06, 0.08, 0.06, 0.05, 0.05]))]
             bodies = tuple(random_body(rng, depth - 1, int(rng.integers(2, 7)), smooth) for _ in range(NESTED[name]))

@@ -125,8 +125,8 @@ def written(v: Value) -> Any:
             done[x] = Tensor(x)
         elif (number := splat_of(x)) is not None and x.dtype == _own_dtype(number):
             done[x] = number.item() if x is not v else sc.full(x.shape, number.item(), dtype=x.dtype)
-        elif x.op.name == "constant" or number is not None:
-            done[x] = sc.asarray(np.broadcast_to(number, _sizes(x)) if number is not None else x.attrs["value"].data)
+        elif x.data is not None or number is not None:
+            done[x] = sc.asarray(x.data if number is None else np.broadcast_to(number, _sizes(x)))
         else:
             done[x] = _written(sc, x, [done[o] for o in x.operands])
     return done[v]

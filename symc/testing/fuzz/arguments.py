@@ -18,6 +18,7 @@ from symc.driver.measured import MeasuredFunction
 from symc.ir.record import dataclass
 from symc.numpy_api.dispatch import found_for
 from symc.tensors.public import DISPATCH
+from symc.testing.choices import one_of
 from symc.testing.fuzz.grower import refusals
 from symc.testing.fuzz.programs import Program, generator
 
@@ -122,15 +123,15 @@ def ours(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def draw(rng: Rng, function: Callable[..., Any]) -> Call | None:
     """A call of ``function``; None where a parameter that it needs is not known here."""
-    shape, dtype = SHAPES[int(rng.integers(len(SHAPES)))], DTYPES[int(rng.integers(len(DTYPES)))]
+    shape, dtype = one_of(rng, SHAPES), one_of(rng, DTYPES)
     edges, usual = bool(rng.random() < 0.3), bool(rng.random() < 0.7)
 
     def value(name: str, similar: bool) -> Any:
         if name in ("x", "xp", "fp") and function is np.interp and name != "x":
             points = array(rng, (3,) if usual else (1,), "f8", edges)
             return np.sort(points) if name == "xp" else points
-        own = shape if usual or similar else SHAPES[int(rng.integers(len(SHAPES)))]
-        x: Any = array(rng, own, dtype if usual else DTYPES[int(rng.integers(len(DTYPES)))], edges)
+        own = shape if usual or similar else one_of(rng, SHAPES)
+        x: Any = array(rng, own, dtype if usual else one_of(rng, DTYPES), edges)
         if name in SEQUENCES:
             return [x, x * 2] if x.dtype.kind != "b" else [x, x]
         return x.tolist() if rng.random() < 0.15 else x
@@ -152,7 +153,7 @@ def draw(rng: Rng, function: Callable[..., Any]) -> Call | None:
         elif name in VALUES and whole not in CHOICES and not (k and choices):
             kwargs[name] = value(name, not k)
         elif choices:
-            kwargs[name] = choices[int(rng.integers(len(choices)))]
+            kwargs[name] = one_of(rng, choices)
         elif needed:
             return None
         if needed and name in kwargs:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import symc
+from symc.testing.choices import recent
 from symc.testing.fuzz.grower import refusals
 from symc.testing.fuzz.programs import STYLES, Numbers, Program, generator
 
@@ -30,11 +31,7 @@ class Writer:
         self.made: list[Any] = []
 
     def pick(self, fits: Callable[[Any], bool] | None = None) -> Any:
-        found = [x for x in self.pool if fits is None or fits(x)]
-        if not found:
-            raise ValueError("nothing fits")
-        recent = found[-4:] if self.rng.random() < 0.6 else found
-        return recent[int(self.rng.integers(len(recent)))]
+        return recent(self.rng, self.pool, fits)
 
     def real(self, ndim: int | None = None) -> Any:
         return self.pick(lambda x: x.dtype.kind == "f" and (ndim is None or x.ndim == ndim))

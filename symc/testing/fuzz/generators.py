@@ -16,6 +16,7 @@ from symc.ir.traverse import postorder, replace
 from symc.ir.types import DTYPES, TensorType, TupleType
 from symc.ir.value import Region, Value, fresh_input, make
 from symc.opt.engine.rule import Rule, all_rules, lookup_rule
+from symc.testing.choices import one_of
 from symc.testing.fuzz.grower import MISTAKES, Grower
 from symc.testing.fuzz.programs import STYLES, Program, closed, data_for, generator
 from symc.testing.fuzz.sampled import sampled_ops, samples_of
@@ -73,7 +74,7 @@ def ops(seed: int, aim: str = "") -> Program:
     names = sampled_ops()
     op = lookup(aim if aim in names else str(rng.choice(names)))
     known = samples_of(op)
-    arrays, attrs = known[int(rng.integers(len(known)))]
+    arrays, attrs = one_of(rng, known)
     leaves = [fresh_input(TensorType(a.dtype, a.shape)) for a in arrays]
     grower = Grower(rng, tuple(dict.fromkeys([*_names(arrays), "bool"])))
     own = list(grower.leaves)
@@ -109,7 +110,7 @@ def _unchanged(rng: np.random.Generator, x: Value) -> Value:
              lambda: op("stop_gradient")(x), lambda: x * 1,
              lambda: op("cast")(op("cast")(x, dtype=DTYPES["f64"]), dtype=x.dtype) if x.dtype.kind == "f" else x]
     try:
-        return forms[int(rng.integers(len(forms)))]()
+        return one_of(rng, forms)()
     except MISTAKES:
         return x
 
@@ -140,7 +141,7 @@ def rules(seed: int, aim: str = "") -> Program:
     found = examples_of(r)
     if not found:
         return straight(seed, "")
-    left = found[int(rng.integers(len(found)))]
+    left = one_of(rng, found)
     if rng.random() < 0.25:
         narrow = retyped(left, "f32")
         left = left if narrow is None else narrow
@@ -161,7 +162,7 @@ def _operand(rng: np.random.Generator, grower: Grower, v: Value) -> Value:
     """Something for a variable of a rule: an input, one that another variable has, or a computed value."""
     same = [x for x in grower.pool if x.type is v.type]
     if same and rng.random() < 0.15:
-        return same[int(rng.integers(len(same)))]
+        return one_of(rng, same)
     x = grower.leaf(v.type)
     if v.dtype.kind != "f" or rng.random() < 0.5:
         return x
@@ -169,7 +170,7 @@ def _operand(rng: np.random.Generator, grower: Grower, v: Value) -> Value:
              lambda: x * grower.like(x.type), lambda: lookup("sigmoid")(x), lambda: lookup("maximum")(x, 0.0 * x),
              lambda: lookup("tanh")(x), lambda: x + 1.0]
     try:
-        return forms[int(rng.integers(len(forms)))]()
+        return one_of(rng, forms)()
     except MISTAKES:
         return x
 

@@ -15,6 +15,7 @@ from symc.ir.ops.kernel import results_of
 from symc.ir.ops.leaf import array
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value, fresh_input
+from symc.testing.choices import one_of, recent
 from symc.testing.fuzz.sampled import elementwise_ops, library_ops, pick_sample
 
 N: Size = size_name("n")
@@ -44,12 +45,12 @@ class Grower:
 
     def __init__(self, rng: np.random.Generator, dtypes: tuple[str, ...] | None = None):
         self.rng = rng
-        self.dtypes = dtypes or FAMILIES[int(rng.integers(len(FAMILIES)))]
+        self.dtypes = dtypes or one_of(rng, FAMILIES)
         self.ops = elementwise_ops()
         self.leaves: list[Value] = []
         self.pool: list[Value] = []
         for _ in range(int(rng.integers(2, 5))):
-            shape = self.shapes[int(rng.integers(len(self.shapes)))]
+            shape = one_of(rng, self.shapes)
             self.leaf(TensorType(DTYPES[str(rng.choice(self.dtypes))], shape))
 
     def leaf(self, t: TensorType) -> Value:
@@ -63,7 +64,7 @@ class Grower:
         for _ in range(steps):
             for _ in range(8):
                 try:
-                    v = forms[int(self.rng.integers(len(forms)))]()
+                    v = one_of(self.rng, forms)()
                 except MISTAKES:
                     continue
                 self.pool.append(v)
@@ -78,16 +79,12 @@ class Grower:
     # -- operands
 
     def pick(self, fits: Callable[[Value], bool] | None = None) -> Value:
-        found = [v for v in self.pool if fits is None or fits(v)]
-        if not found:
-            raise ValueError("nothing fits")
-        recent = found[-4:] if self.rng.random() < 0.6 else found
-        return recent[int(self.rng.integers(len(recent)))]
+        return recent(self.rng, self.pool, fits)
 
     def like(self, t: TensorType) -> Value:
         same = [v for v in self.pool if v.type is t]
         if same and self.rng.random() < 0.8:
-            return same[int(self.rng.integers(len(same)))]
+            return one_of(self.rng, same)
         if t.dtype.kind == "b":
             return splat(bool(self.rng.random() < 0.5), t)
         if t.dtype.kind == "u":
@@ -97,7 +94,7 @@ class Grower:
     # -- steps
 
     def elementwise(self) -> Value:
-        op = self.ops[int(self.rng.integers(len(self.ops)))]
+        op = one_of(self.rng, self.ops)
         x = self.pick(lambda v: v.dtype.kind in (op.facts.kinds or "f"))
         if op.name == "where":
             return self.where()
@@ -138,7 +135,7 @@ class Grower:
                  lambda: make("sqrt")(x * x + y * y), lambda: make("log")(make("exp")(x) * make("exp")(y)),
                  lambda: x * x - y * y, lambda: (x + y) - x, lambda: make("exp")(make("log")(x)), lambda: x / y * y,
                  lambda: make("pow")(x, splat(2.0, x.type)), lambda: x * 3.0 + x * 0.5 - x]
-        return forms[int(self.rng.integers(len(forms)))]()
+        return one_of(self.rng, forms)()
 
     def reduce(self) -> Value:
         x = self.pick(lambda v: v.ndim > 0)
@@ -192,11 +189,11 @@ class Grower:
         x = self.pick(lambda v: v.dtype.kind in "fc" and v.ndim > 0)
         y = self.pick(lambda v: v.dtype is x.dtype and v.ndim > 0)
         pairs = [(a, b) for a in range(x.ndim) for b in range(y.ndim) if x.shape[a] == y.shape[b]]
-        a, b = pairs[int(self.rng.integers(len(pairs)))]
+        a, b = one_of(self.rng, pairs)
         batch: tuple = ((), ())
         more = [(c, d) for c, d in pairs if c != a and d != b]
         if more and self.rng.random() < 0.3:
-            c, d = more[int(self.rng.integers(len(more)))]
+            c, d = one_of(self.rng, more)
             batch = ((c,), (d,))
         p = lookup("dot")(x, y, contract=((a,), (b,)), batch=batch)
         k = self.rng.random()
@@ -246,7 +243,7 @@ class Grower:
         """An op that few numbers can be given to, on a sample of its own times a computed number near 1."""
         special = self.rng.random() < 0.3
         names = [n for n in library_ops() if ("elementwise" in lookup(n).traits) == special]
-        op = lookup(names[int(self.rng.integers(len(names)))])
+        op = lookup(one_of(self.rng, names))
         arrays, attrs = pick_sample(op, self.rng)
         y = self.pick()
         y = lookup("cast")(lookup("real")(y) if y.dtype.kind == "c" else y, dtype=DTYPES["f64"])

@@ -14,10 +14,12 @@ from collections.abc import Callable
 import numpy as np
 
 from symc.ir.op import lookup, splat
+from symc.ir.ops.shape import slice_along
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.engine.rule import lookup_rule
+from symc.testing.choices import one_of
 from symc.testing.fuzz.generators import aimed_rules, examples_of
 from symc.testing.fuzz.grower import Grower
 from symc.testing.fuzz.programs import STYLES, Program, closed, data_for, generator
@@ -56,7 +58,7 @@ class Mover(Grower):
         x = self.numbers()
         same = [v for v in self.pool if v.type is x.type]
         return lookup(str(self.rng.choice(["add", "add", "mul", "sub"])))(
-            x, same[int(self.rng.integers(len(same)))])
+            x, one_of(self.rng, same))
 
     # -- movements
 
@@ -79,7 +81,7 @@ class Mover(Grower):
         size = math.prod(_lengths(x))
         found = [s for rank in range(4) for s in itertools.product((0, 1, 2, 3, size), repeat=rank)
                  if math.prod(s) == size]
-        return lookup("reshape")(x, shape=found[int(self.rng.integers(len(found)))])
+        return lookup("reshape")(x, shape=one_of(self.rng, found))
 
     def part(self) -> Value:
         """Some elements, every second one, none, or all of them backwards."""
@@ -106,7 +108,7 @@ class Mover(Grower):
         axis = int(self.rng.integers(x.ndim))
         fits = [v for v in self.pool if v.dtype is x.dtype and v.ndim == x.ndim
                 and all(v.shape[a] == x.shape[a] for a in range(x.ndim) if a != axis)]
-        parts = [fits[int(self.rng.integers(len(fits)))] for _ in range(self.size(2))]
+        parts = [one_of(self.rng, fits) for _ in range(self.size(2))]
         return lookup("concat")(x, *parts, axis=axis)
 
     def pieces(self) -> Value:
@@ -119,9 +121,9 @@ class Mover(Grower):
         added = self.rng.random() < 0.6
         zero, parts = splat(0, TensorType(x.dtype, ())), []
         for k, (a, b) in enumerate(itertools.pairwise(cuts)):
-            start, size, before, after = [0] * x.ndim, list(x.shape), [0] * x.ndim, [0] * x.ndim
-            start[axis], size[axis], before[axis], after[axis] = a, b - a, a, n - b
-            part = lookup("slice")(x, start=tuple(start), size=tuple(size), step=(1,) * x.ndim) * (k + 1)
+            before, after = [0] * x.ndim, [0] * x.ndim
+            before[axis], after[axis] = a, n - b
+            part = slice_along(x, axis, a, b - a) * (k + 1)
             parts.append(lookup("pad")(part, zero, low=tuple(before), high=tuple(after), interior=(0,) * x.ndim)
                          if added else part)
         parts = [parts[k] for k in self.rng.permutation(len(parts))]
@@ -172,11 +174,11 @@ def moved(seed: int, aim: str = "") -> Program:
     one."""
     rng = np.random.default_rng(seed)
     families = (("f64",), ("f64", "i64", "bool"), ("f32", "f64"), ("i64", "u8"))
-    mover = Mover(rng, families[int(rng.integers(len(families)))])
+    mover = Mover(rng, one_of(rng, families))
     left = []
     if aim:
         known = examples_of(lookup_rule(aim))
-        left = [_resized(rng, known[int(rng.integers(len(known)))])]
+        left = [_resized(rng, one_of(rng, known))]
         mover.leaves, mover.pool = [v for v in postorder(left) if v.op.name == "input"], [*left, *left]
     mover.grow(int(rng.integers(0 if aim else 2, 6 if aim else 9)))
     made = [v for v in mover.pool if v.operands]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from symc.ir.op import Op, all_ops, lookup
+from symc.testing.choices import one_of
 
 #: Ops that wait for someone, print, or have bodies: other generators make those that can be made.
 STRUCTURE = frozenset({
@@ -54,4 +55,4 @@ def samples_of(op: Op) -> list[Sample]:
 def pick_sample(op: Op, rng: np.random.Generator) -> Sample:
     """One of them."""
     found = samples_of(op)
-    return found[int(rng.integers(len(found)))]
+    return one_of(rng, found)

@@ -13,6 +13,7 @@ from symc.ir.traverse import postorder
 from symc.ir.types import concrete_shape
 from symc.ir.value import Value
 from symc.opt.engine.rule import all_rules
+from symc.testing.choices import one_of
 from symc.testing.fuzz.grower import Grower, N
 from symc.testing.fuzz.programs import closed
 
@@ -46,7 +47,7 @@ class Straight(Grower):
 
     def left_side(self) -> Value:
         """The left side of a rule, on values of the program; not of one whose promises nobody keeps."""
-        x, r = self.float(), self.rules[int(self.rng.integers(len(self.rules)))]
+        x, r = self.float(), one_of(self.rng, self.rules)
         if "f" not in r.kinds or r.build is None:
             raise ValueError
         left = r.build(x, *[self.like(x.type) for _ in r.variables[1:]])[0]
