@@ -64,82 +64,107 @@ def emit_searches(out: Writer, v: Value, env: dict[Value, str], targets: list[tu
 
 
 def emit_bisect(out: Writer, v: Value, envs: Sequence[dict[Value, str]], depth: int) -> None:
-    """Write the loop of the searches for as many elements as there are ``envs``, and put into each what is found.
+    """Write the loop of the searches for as many elements as there are ``envs``, and put into each what is found."""
+    places = _Search(out, v, envs, depth).write(depth)
+    for env, found in zip(envs, places, strict=True):
+        env[v] = found
+
+
+class _Search:
+    """Searches for several elements side by side.
 
     Every step chooses a number, so that no branch is guessed wrong. All searches take the same steps, each of which
     waits for the one before, not for those of other elements. The first test stays a branch, as it reads memory where
     it holds: were it a choice too, each search would wait for the one before. A nan is after all numbers, and searched
     for apart."""
-    array, x, *row = v.operands
-    dtype, name, right = array.dtype, envs[0][array], v.attrs["side"] == "right"
-    n, left, half, last = out.size(array.shape[-1]), out.fresh("w"), out.fresh("h"), out.fresh("p")
-    out.running[last] = "0"
-    keys, places = [out.expression(x, env) for env in envs], [out.fresh("c") for _ in envs]
-    lines = [out.fresh("b") for _ in (envs if row else envs[:1])]
-    if not row:
-        lines *= len(envs)
 
-    def element(depth: int, k: int, at: str) -> str:
-        e = out.fresh("t")
-        out.line(depth, f"{e} = {loaded(f'{name}[{lines[k]} + {at}]', dtype)}")
+    def __init__(self, out: Writer, v: Value, envs: Sequence[dict[Value, str]], depth: int):
+        array, x, *row = v.operands
+        self.out, self.dtype, self.name = out, array.dtype, envs[0][array]
+        self.right, self.in_rows = v.attrs["side"] == "right", bool(row)
+        self.n = out.size(array.shape[-1])
+        self.left, self.half, self.last = (out.fresh(letter) for letter in "whp")
+        out.running[self.last] = "0"
+        self.keys, self.places = [out.expression(x, env) for env in envs], [out.fresh("c") for _ in envs]
+        self.lines = [out.fresh("b") for _ in (envs if row else envs[:1])] * (1 if row else len(envs))
+        for env, line in zip(envs, dict.fromkeys(self.lines)):
+            out.line(depth, f"{line} = {out.offset([*[out.expression(i, env) for i in row], '0'], array.shape)}")
+
+    def write(self, depth: int) -> list[str]:
+        """Write the search; names of what is found."""
+        out, last = self.out, self.last
+        for found in self.places:
+            out.line(depth, f"{found} = 0")
+        out.line(depth, f"{self.left} = {self.n}")
+        out.line(depth, f"if {last} > 0 and {last} + {NEAR} < {self.n} and {self.n} > {MANY}:")
+        self.near(depth + 1)
+        self.halve(depth, {k: self.before(key) for k, key in enumerate(self.keys)})
+        if self.dtype.kind == "f":
+            self.nans(depth)
+        out.line(depth, f"{last} = {self.places[-1]}")
+        return self.places
+
+    def at(self, k: int, place: str) -> str:
+        """The element at a place of the line that search k looks in."""
+        return loaded(f"{self.name}[{self.lines[k]} + {place}]", self.dtype)
+
+    def element(self, depth: int, k: int, place: str) -> str:
+        """The same, in a variable."""
+        e = self.out.fresh("t")
+        self.out.line(depth, f"{e} = {self.at(k, place)}")
         return e
 
-    def before(key: str) -> str:
-        return f"{{}} {'<=' if right else '<'} {key}"
+    def before(self, key: str) -> str:
+        """The test, with a hole for an element, that it comes before a key."""
+        return f"{{}} {'<=' if self.right else '<'} {key}"
 
-    def step(depth: int, count: str, at: str, tests: Mapping[int, str]) -> None:
-        for k, test in tests.items():
-            found = places[k]
-            holds = test.format(element(depth, k, at.format(found)))
-            out.line(depth, f"{found} = ({found} + {count} if {holds} else {found})")
+    def near(self, depth: int) -> None:
+        """Go on from the last place, where all that is searched for is a few places on."""
+        out, last = self.out, self.last
+        for k, key in enumerate(self.keys):
+            if not k or self.in_rows:
+                low, high = self.element(depth, k, f"{last} - 1"), self.element(depth, k, f"{last} + {NEAR - 1}")
+            out.line(depth, f"if {_lies_between(key, low, high, self.dtype, self.right)}:")
+            depth += 1
+        for k, (key, found) in enumerate(zip(self.keys, self.places, strict=True)):
+            out.line(depth, f"{found} = {last}")
+            out.line(depth, f"while {self.before(key).format(self.at(k, found))}:")
+            out.line(depth + 1, f"{found} = {found} + 1")
+        out.line(depth, f"{self.left} = 0")
 
-    def halve(depth: int, tests: Mapping[int, str]) -> None:
+    def halve(self, depth: int, tests: Mapping[int, str]) -> None:
+        """Halve the ``left`` elements until one is left, by the test of each search."""
+        out, left, half = self.out, self.left, self.half
         out.line(depth, f"while {left} > 1:")
         out.line(depth + 1, f"{half} = {left} >> 1")
-        step(depth + 1, half, f"{{}} + {half} - 1", tests)
+        self.step(depth + 1, half, f"{{}} + {half} - 1", tests)
         out.line(depth + 1, f"{left} = {left} - {half}")
         out.line(depth, f"if {left} > 0:")
-        step(depth + 1, "1", "{}", tests)
+        self.step(depth + 1, "1", "{}", tests)
 
-    def nans(depth: int) -> None:
+    def step(self, depth: int, count: str, place: str, tests: Mapping[int, str]) -> None:
+        """Go ``count`` places on where the tests hold."""
+        for k, test in tests.items():
+            found = self.places[k]
+            holds = test.format(self.element(depth, k, place.format(found)))
+            self.out.line(depth, f"{found} = ({found} + {count} if {holds} else {found})")
+
+    def nans(self, depth: int) -> None:
         """Place of nans: after all, or the first nan, which is one place for all that look in one line."""
-        out.line(depth, f"if {' or '.join(f'{key} != {key}' for key in keys)}:")
-        own = list(places)
-        for k, (key, found) in enumerate(zip(keys, own, strict=True)):
-            if right:
-                out.line(depth + 1, f"{found} = ({n} if {key} != {key} else {found})")
+        out, own = self.out, list(self.places)
+        out.line(depth, f"if {' or '.join(f'{key} != {key}' for key in self.keys)}:")
+        for k, (key, found) in enumerate(zip(self.keys, own, strict=True)):
+            if self.right:
+                out.line(depth + 1, f"{found} = ({self.n} if {key} != {key} else {found})")
                 continue
-            if not k or row:
-                places[k] = out.fresh("c")
-                out.line(depth + 1, f"{places[k]} = 0")
-                out.line(depth + 1, f"{left} = {n}")
-                halve(depth + 1, {k: "{0} == {0}"})
-            out.line(depth + 1, f"{found} = ({places[k if row else 0]} if {key} != {key} else {found})")
-        places[:] = own
-
-    for env, line in zip(envs, dict.fromkeys(lines)):
-        out.line(depth, f"{line} = {out.offset([*[out.expression(i, env) for i in row], '0'], array.shape)}")
-    for found in places:
-        out.line(depth, f"{found} = 0")
-    out.line(depth, f"{left} = {n}")
-    out.line(depth, f"if {last} > 0 and {last} + {NEAR} < {n} and {n} > {MANY}:")
-    inner = depth + 1
-    for k, key in enumerate(keys):
-        if not k or row:
-            low, high = element(inner, k, f"{last} - 1"), element(inner, k, f"{last} + {NEAR - 1}")
-        out.line(inner, f"if {_lies_between(key, low, high, dtype, right)}:")
-        inner += 1
-    for k, (key, found) in enumerate(zip(keys, places, strict=True)):
-        out.line(inner, f"{found} = {last}")
-        out.line(inner, f"while {before(key).format(loaded(f'{name}[{lines[k]} + {found}]', dtype))}:")
-        out.line(inner + 1, f"{found} = {found} + 1")
-    out.line(inner, f"{left} = 0")
-    halve(depth, {k: before(key) for k, key in enumerate(keys)})
-    if dtype.kind == "f":
-        nans(depth)
-    out.line(depth, f"{last} = {places[-1]}")
-    for env, found in zip(envs, places, strict=True):
-        env[v] = found
+            if not k or self.in_rows:
+                self.places[k] = out.fresh("c")
+                out.line(depth + 1, f"{self.places[k]} = 0")
+                out.line(depth + 1, f"{self.left} = {self.n}")
+                self.halve(depth + 1, {k: "{0} == {0}"})
+            place = self.places[k if self.in_rows else 0]
+            out.line(depth + 1, f"{found} = ({place} if {key} != {key} else {found})")
+        self.places = own
 
 
 def _lies_between(key: str, low: str, high: str, dtype: np.dtype, right: bool) -> str:
