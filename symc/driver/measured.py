@@ -23,6 +23,7 @@ from symc.ir import location
 from symc.ir.dim import Measured, size_name
 from symc.ir.function import measured_names, mentioned_names
 from symc.ir.location import Loc
+from symc.ir.ops.kernel import projection
 from symc.ir.record import dataclass
 from symc.ir.traverse import postorder, with_inner
 from symc.ir.traverse import replace as replace_values
@@ -165,7 +166,7 @@ def handed_on(later: Sequence[Value], early: Sequence[Value]) -> list[Value]:
         if v in seen:
             continue
         seen.add(v)
-        of = v.operands[0] if v.op.name == "get" else v
+        of, _ = projection(v)
         if of in made and not again[of]:
             found[v] = None
         else:

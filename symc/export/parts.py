@@ -28,7 +28,7 @@ from symc.ir.dim import product as elements
 from symc.ir.op import Decompose, Op, splat
 from symc.ir.ops.arithmetic import abs_, fmod, maximum, minimum, neg
 from symc.ir.ops.assume import assume
-from symc.ir.ops.cast import cast
+from symc.ir.ops.cast import cast, in_dtype
 from symc.ir.ops.compare import eq, gt, isinf, isnan, le, lt, ne
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.index import gather, scatter
@@ -66,7 +66,7 @@ def widened(v: Value, wide: Mapping[np.dtype, np.dtype]) -> Value | None:
         out = v.op(*[cast(o, dtype=wide[o.dtype]) if o.dtype in wide else o for o in v.operands], **v.attrs)
     except SymcError:  # it is defined for these alone
         return None
-    return out if out.dtype == v.dtype else cast(out, dtype=v.dtype)
+    return in_dtype(out, v.dtype)
 
 
 # --- arithmetic -------------------------------------------------------------------------------------------------------

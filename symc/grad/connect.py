@@ -8,6 +8,7 @@ from symc.grad.varying import connections, differentiable_operands, varies
 from symc.ir import location
 from symc.ir.bodies import is_loop_or_branch, open_body
 from symc.ir.op import Regional
+from symc.ir.ops.kernel import projection
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TupleType
 from symc.ir.value import Value, fresh_input
@@ -86,10 +87,9 @@ def _made_of(v: Value) -> Sequence[Value]:
 
 def _stop(last: Value, user: Value) -> Path:
     """Lines where derivatives stop between a value and its user; in the region of the user, if it has one."""
-    source = user.operands[0] if user.op.name == "get" else user
+    source, result = projection(user)
     if not is_loop_or_branch(source):
         return [_lines(user)]
-    result = user.attrs["index"] if user.op.name == "get" else 0
     return [_lines(source), *_inside(source, source.operands.index(last), result)]
 
 

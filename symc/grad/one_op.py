@@ -15,7 +15,7 @@ from symc.grad.varying import varies
 from symc.grad.zeros import zeros_stay
 from symc.ir.op import Custom, Elementwise, Linear, Multilinear, Regional, splat
 from symc.ir.ops.arithmetic import conjugate, mul, mulz, neg
-from symc.ir.ops.cast import cast
+from symc.ir.ops.cast import in_dtype
 from symc.ir.ops.effect import after, has_effect
 from symc.ir.ops.kernel import results_of
 from symc.ir.ops.logic import where
@@ -146,28 +146,22 @@ def scale(g: Value, partial: Value | float, dtype: np.dtype, zero_stays: bool) -
     """
     if not isinstance(partial, Value):
         if partial in (1, -1):
-            return convert(g if partial == 1 else neg(g), dtype)
+            return in_dtype(g if partial == 1 else neg(g), dtype)
         partial = splat(partial, g.type)
     if g.dtype != partial.dtype:
         meet = complex_dtype(g.dtype)
-        g, partial = convert(g, meet), convert(partial, meet)
+        g, partial = in_dtype(g, meet), in_dtype(partial, meet)
     if one_constant(g) or one_constant(partial):
-        return convert(partial if one_constant(g) else g, dtype)
+        return in_dtype(partial if one_constant(g) else g, dtype)
     product = mulz if zero_stays and not nonzero_constant(g) and not surely_finite(partial) else mul
-    return convert(product(g, partial), dtype)
-
-
-def convert(x: Value, dtype: np.dtype) -> Value:
-    """Between real and complex: a real number is complex, of a complex one the real part is kept."""
-    return x if x.dtype == dtype else cast(x, dtype=dtype)
+    return in_dtype(product(g, partial), dtype)
 
 
 def constant_number(v: Value) -> np.ndarray | None:
     """The one number in every element of a splat or a scalar constant."""
     while v.op.name in ("broadcast", "reshape"):
         v = v.operands[0]
-    data = v.attrs["value"].data if v.op.name == "constant" else None
-    return data.reshape(()) if data is not None and data.size == 1 else None
+    return v.data.reshape(()) if v.data is not None and v.data.size == 1 else None
 
 
 def nonzero_constant(v: Value) -> bool:

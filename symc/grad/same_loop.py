@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from symc.ir import location
 from symc.ir.ops.control import scan
-from symc.ir.ops.kernel import results_of
+from symc.ir.ops.kernel import projection, results_of
 from symc.ir.traverse import resolve
 from symc.ir.types import TupleType
 from symc.ir.value import Value
@@ -46,7 +46,7 @@ def through_one(outputs: Sequence[Value], wrt: Sequence[Value],
 
     A loop whose results are in ``wrt`` stays: they are variables of their own.
     """
-    ends = {w.operands[0] if w.op.name == "get" else w for w in wrt}
+    ends = {projection(w)[0] for w in wrt}
     pairs = {v: w for v, w in extended_loops(values).items() if v not in ends}
     if not pairs:
         return None

@@ -11,6 +11,7 @@ from symc.ir import location
 from symc.ir.bodies import is_free, open_body
 from symc.ir.dim import Size
 from symc.ir.ops.effect import IDENTITY, after, has_effect
+from symc.ir.ops.kernel import projection
 from symc.ir.ops.shape import broadcast
 from symc.ir.traverse import postorder, rebuild, replace
 from symc.ir.types import TensorType
@@ -86,7 +87,7 @@ def takes_effect(v: Value) -> bool:
     """True if ``v`` is what an effect gives, or one result of a loop or branch with effects inside."""
     if _is_identity(v):
         return has_effect(v)
-    return has_effect(v.operands[0] if v.op.name == "get" else v) and isinstance(v.type, TensorType)
+    return has_effect(projection(v)[0]) and isinstance(v.type, TensorType)
 
 
 def instead_of(v: Value, new: Value) -> Value:
@@ -98,11 +99,11 @@ def instead_of(v: Value, new: Value) -> Value:
         return v if new is v.operands[0] else after(new, v)
     if new is v:
         return v
-    loop = new.operands[0] if new.op.name == "get" else new
+    loop, index = projection(new)
     operands = [o if is_free(o) else after(o, v) for o in loop.operands]
     silent = make(loop.op, operands, loop.attrs, [_quiet_region(r) for r in loop.regions])
     location.move(loop, silent)
-    return silent[new.attrs["index"]] if new.op.name == "get" else silent
+    return silent if loop is new else silent[index]
 
 
 def _is_identity(v: Value) -> bool:

@@ -161,4 +161,4 @@ def wrapped_index(v: Value) -> Value | None:
 def _is_zero(v: Value) -> bool:
     while v.op.name == "broadcast":
         v = v.operands[0]
-    return v.op.name == "constant" and not v.shape and not v.attrs["value"].data
+    return v.data is not None and not v.shape and not v.data

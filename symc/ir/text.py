@@ -25,9 +25,7 @@ def splat_of(v: Value) -> Any | None:
     """The 0-d array that ``v`` repeats everywhere, if it is a scalar constant or a broadcast of one."""
     if v.op.name == "broadcast" and not v.attrs["axes"]:
         v = v.operands[0]
-    if v.op.name == "constant" and not v.shape:
-        return v.attrs["value"].data
-    return None
+    return v.data if v.op.name == "constant" and not v.shape else None
 
 
 def told_attrs(v: Value) -> dict[str, Any]:

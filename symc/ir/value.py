@@ -79,6 +79,11 @@ class Value:
     def ndim(self) -> int:
         return len(self.type.shape)
 
+    @property
+    def data(self) -> np.ndarray | None:
+        """The elements of a constant; None for every other value."""
+        return self.attrs["value"].data if self.op.name == "constant" else None
+
     def __getitem__(self, index: int) -> Value:
         """Result ``index`` of an op with several results."""
         return _op("get")(self, index=index)

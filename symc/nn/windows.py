@@ -14,8 +14,8 @@ import numpy as np
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size, ceildiv, floordiv, known_equal, known_nonnegative
 from symc.ir.op import lookup, splat
+from symc.ir.ops.ensure import axis_ensured
 from symc.ir.ops.leaf import scalar
-from symc.ir.ops.shape import axis_ensured
 from symc.ir.ops.windows import span
 from symc.ir.size_extremes import maximum
 from symc.ir.types import DTYPE_NAMES

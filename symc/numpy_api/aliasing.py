@@ -22,11 +22,10 @@ from symc.errors import SymbolicValueError
 from symc.ir.dim import Size, known_equal, product
 from symc.ir.location import Loc
 from symc.ir.op import lookup
-from symc.ir.ops.shape import inverse_permutation
+from symc.ir.ops.shape import in_order, in_shape, inverse_permutation
 from symc.ir.size_values import evaluate
 from symc.ir.traverse import rebuild
 from symc.ir.value import Value
-from symc.numpy_api.manipulation import permuted, reshaped
 from symc.numpy_api.parsed_index import Parsed
 from symc.numpy_api.updates import insert
 from symc.tensors.callsite import Scope, active, caller
@@ -194,9 +193,9 @@ def _write_slice(step: Value, x: Value, u: Value) -> Value:
 _SHAPES = ("reshape", "ensure_shape")
 #: How the operand of a view changes with it: the op, its old operand, the new view.
 _WRITES: dict[str, Callable[[Value, Value, Value], Value]] = {
-    "reshape": lambda step, x, u: reshaped(u, x.shape),
+    "reshape": lambda step, x, u: in_shape(u, x.shape),
     "ensure_shape": lambda step, x, u: lookup("ensure_shape")(u, shape=x.shape),
-    "transpose": lambda step, x, u: permuted(u, inverse_permutation(step.attrs["perm"])),
+    "transpose": lambda step, x, u: in_order(u, inverse_permutation(step.attrs["perm"])),
     "slice": _write_slice,
     "gather": lambda step, x, u: lookup("scatter")(x, u, *step.operands[1:], axes=step.attrs["axes"], mode="set"),
     "real": lambda step, x, u: lookup("complex")(u, lookup("imag")(x)),

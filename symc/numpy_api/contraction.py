@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from symc.errors import ShapeError
 from symc.ir.dim import Size, known_equal
 from symc.ir.op import lookup
-from symc.ir.ops.shape import axis_ensured, ensured
+from symc.ir.ops.ensure import axis_ensured, ensured
+from symc.ir.ops.shape import in_order, in_shape
 from symc.ir.record import dataclass
 from symc.ir.size_values import number
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.numpy_api.contraction_path import contraction_path
-from symc.numpy_api.manipulation import permuted, reshaped
 from symc.numpy_api.promotion import rows
 from symc.tensors.convert import convert
 from symc.tensors.tensor import Tensor
@@ -43,7 +43,7 @@ class Labelled:
             self
             if not gone
             else Labelled(
-                reshaped(self.value, [self.value.shape[i] for i in kept]), tuple(self.labels[i] for i in kept)
+                in_shape(self.value, [self.value.shape[i] for i in kept]), tuple(self.labels[i] for i in kept)
             )
         )
 
@@ -57,7 +57,7 @@ class Labelled:
 
     def ordered(self, labels: Sequence[Label]) -> Value:
         """The value with its axes in another order."""
-        return permuted(self.value, [self.labels.index(n) for n in labels])
+        return in_order(self.value, [self.labels.index(n) for n in labels])
 
 
 def labelled(v: Value, labels: Sequence[Label]) -> Labelled:
@@ -80,7 +80,7 @@ def _diagonal(v: Value, i: int, j: int) -> Value:
     v = axis_ensured(v, j, n)
     place = lookup("iota")(shape=(n,), axis=0, dtype=DTYPES["i64"])
     out = lookup("gather")(v, place, place, axes=(i, j))  # the diagonal comes first
-    return permuted(out, [*range(1, i + 1), 0, *range(i + 1, out.ndim)])
+    return in_order(out, [*range(1, i + 1), 0, *range(i + 1, out.ndim)])
 
 
 def _matched(a: Labelled, b: Labelled, name: str) -> tuple[Labelled, Labelled]:

@@ -124,7 +124,7 @@ def _plain_size(item: Any) -> Size | None:
 
 def _constant_int(t: Tensor) -> int | None:
     v = t.value
-    return int(v.attrs["value"].data) if v.op.name == "constant" and v.dtype.kind in "iu" and not v.shape else None
+    return int(v.data) if v.data is not None and v.dtype.kind in "iu" and not v.shape else None
 
 
 def _float_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:

@@ -8,8 +8,8 @@ import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import known_equal
+from symc.ir.ops.ensure import at_least, ensured
 from symc.ir.ops.kernel import bounded
-from symc.ir.ops.shape import at_least, ensured
 from symc.numpy_api.joining import within
 from symc.numpy_api.manipulation import normal_axes, normal_axis
 from symc.numpy_api.promotion import check_times, common_dtype, rows

@@ -13,7 +13,7 @@ import numpy as np
 
 from symc import special
 from symc.errors import SymbolicValueError
-from symc.ir.ops.shape import at_least
+from symc.ir.ops.ensure import at_least
 from symc.numpy_api.absent import ABSENT
 from symc.numpy_api.aliasing import settled
 from symc.numpy_api.fourier import PREFIX

@@ -62,14 +62,14 @@ def _widen(tensors: list[Tensor]) -> list[Tensor]:
             check_range(t, strong[0].dtype, "")
             out.append(t)
         except DTypeError:
-            number = int(t.value.attrs["value"].data)
+            number = int(t.value.data)  # type: ignore[arg-type]  # it is a Python number
             out.append(as_tensor(np.asarray(number, np.min_scalar_type(number))))
     return out
 
 
 def _check_power(tensors: list[Tensor], dtype: np.dtype) -> None:
     exponent = tensors[1].value
-    if dtype.kind in "iu" and exponent.op.name == "constant" and np.any(exponent.attrs["value"].data < 0):
+    if dtype.kind in "iu" and exponent.data is not None and np.any(exponent.data < 0):
         raise DTypeError(
             "power: integers have no negative powers",
             values=rows(tensors),
@@ -256,7 +256,7 @@ def make_complex(re: Any, im: Any) -> Tensor:
 def real_if_close(a: Any, tol: float = 100) -> Tensor:
     """a itself, unless it is constant: whether imaginary parts vanish is data, and a dtype cannot depend on data."""
     t = as_tensor(a)
-    return as_tensor(np.real_if_close(t.value.attrs["value"].data, tol)) if t.value.op.name == "constant" else t
+    return t if t.value.data is None else as_tensor(np.real_if_close(t.value.data, tol))
 
 
 @public(np.iscomplexobj)

@@ -6,6 +6,7 @@ call, with the line that asked for a solution.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,23 +104,16 @@ def _moved(a: Tensor, axes: Any) -> Tensor:
     return API["transpose"](a, (*order, *normal_axes(axes, a.ndim, "tensorsolve", a)))
 
 
-def _count(shape: Any) -> Any:
-    out: Any = 1
-    for n in shape:
-        out = out * n
-    return out
-
-
 @linalg(np.linalg.tensorsolve)
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Tensor:
     """The x of tensordot(a, x, x.ndim) = b; ``axes`` of a are moved to its end first."""
     t, y = _moved(as_tensor(a), axes), as_tensor(b)
     shape = t.shape[y.ndim:]
-    n = _count(shape)
+    n = math.prod(shape)
     if known_equal(t.value.type.size, y.value.type.size * y.value.type.size) is False:
         raise ShapeError("tensorsolve: the first axes of a must have as many elements as the others, and as b",
                          values=rows([t, y]))
-    return API["reshape"](solve(API["reshape"](t, (_count(y.shape), n)), API["ravel"](y)), shape)
+    return API["reshape"](solve(API["reshape"](t, (math.prod(y.shape), n)), API["ravel"](y)), shape)
 
 
 @linalg(np.linalg.tensorinv)
@@ -129,7 +123,7 @@ def tensorinv(a: Any, ind: int = 2) -> Tensor:
     if not isinstance(ind, int) or ind <= 0:
         raise InputError(f"tensorinv: ind is a positive number of axes, not {ind!r}")
     shape = (*t.shape[ind:], *t.shape[:ind])
-    return API["reshape"](inv(API["reshape"](t, (_count(t.shape[:ind]), _count(t.shape[ind:])))), shape)
+    return API["reshape"](inv(API["reshape"](t, (math.prod(t.shape[:ind]), math.prod(t.shape[ind:])))), shape)
 
 
 # --- determinants -----------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from symc.ir.op import lookup
 from symc.ir.ops.arithmetic import conjugate
 from symc.ir.ops.fourier import check_points
 from symc.ir.ops.leaf import scalar
-from symc.ir.ops.shape import flip
+from symc.ir.ops.shape import flip, slice_along
 from symc.ir.size_extremes import minimum
 from symc.ir.types import DTYPES, complex_dtype, real_dtype
 from symc.ir.value import Value
@@ -102,7 +102,7 @@ def _fitted(t: Tensor, n: Size, axis: int) -> Value:
     v = t.value
     kept, none = minimum(n, v.shape[axis]), (0,) * v.ndim
     if kept != v.shape[axis]:
-        v = lookup("slice")(v, start=none, size=(*v.shape[:axis], kept, *v.shape[axis + 1 :]), step=(1,) * v.ndim)
+        v = slice_along(v, axis, 0, kept)
     if kept != n:
         high = tuple(n - kept if k == axis else 0 for k in range(v.ndim))
         v = lookup("pad")(v, scalar(0, v.dtype), low=none, high=high, interior=none)
@@ -141,9 +141,7 @@ def _lines(t: Tensor, s: Sequence[Any], axes: Sequence[int], inverse: bool, name
 
 def _whole(half: Value, n: Size, axis: int, inverse: bool) -> Tensor:
     """The whole spectrum of n real numbers: elements behind the half are conjugates of those before, mirrored."""
-    size = tuple(n - n // 2 - 1 if k == axis else m for k, m in enumerate(half.shape))
-    start = tuple(int(k == axis) for k in range(half.ndim))
-    rest = flip(lookup("slice")(half, start=start, size=size, step=(1,) * half.ndim), (axis,))
+    rest = flip(slice_along(half, axis, 1, n - n // 2 - 1), (axis,))
     first, last = (half, conjugate(rest)) if not inverse else (conjugate(half), rest)
     return Tensor(lookup("concat")(first, last, axis=axis))
 

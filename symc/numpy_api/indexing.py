@@ -11,10 +11,11 @@ import numpy as np
 from symc.errors import IndexingError, OutOfRangeError
 from symc.ir.dim import Size, known_equal
 from symc.ir.op import lookup
-from symc.ir.ops.shape import at_least
+from symc.ir.ops.ensure import at_least
+from symc.ir.ops.shape import in_order, in_shape
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
-from symc.numpy_api.manipulation import normal_axis, permuted, ravel, reshaped
+from symc.numpy_api.manipulation import normal_axis, ravel
 from symc.numpy_api.parsed_index import Parsed, parse, places, wrapped_index
 from symc.numpy_api.promotion import at_most_one, rows, stretch
 from symc.tensors.convert import as_tensor, convert
@@ -65,8 +66,8 @@ def read(v: Value, p: Parsed) -> Value:
     if p.arrays:
         v = lookup("gather")(v, *[i for _, i in p.arrays], axes=p.axes)
         depth = p.arrays[0][1].ndim
-    v = permuted(reshaped(v, [*v.shape[:depth], *[p.size[a] for a in kept]]), order)
-    return reshaped(v, with_new_axes(p, v.shape))
+    v = in_order(in_shape(v, [*v.shape[:depth], *[p.size[a] for a in kept]]), order)
+    return in_shape(v, with_new_axes(p, v.shape))
 
 
 @public(memory="item")
@@ -120,7 +121,7 @@ def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
         v = wrapped_index(i, t, axis)
     out = lookup("gather")(t.value, v, axes=(axis,))
     order = [*range(v.ndim, v.ndim + axis), *range(v.ndim), *range(v.ndim + axis, out.ndim)]
-    return Tensor(permuted(out, order))
+    return Tensor(in_order(out, order))
 
 
 def _index_array(indices: Any, t: Tensor, name: str) -> Tensor:

@@ -11,11 +11,12 @@ import numpy as np
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import Dim, Size, known_equal
 from symc.ir.op import lookup
-from symc.ir.ops.shape import axis_ensured, ensured, rolled
+from symc.ir.ops.ensure import axis_ensured, ensured
+from symc.ir.ops.shape import in_shape, rolled, slice_along
 from symc.ir.size_extremes import minimum
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
-from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, reshaped
+from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis
 from symc.numpy_api.promotion import check_times, rows, same_dtype
 from symc.tensors.constants import known_array
 from symc.tensors.convert import as_operand, as_tensor, convert
@@ -27,16 +28,6 @@ from symc.tensors.tensor import Tensor
 def sequence(items: Any, make: Callable[[Any], Tensor] = as_tensor) -> list[Tensor]:
     """The parts to join: of a list or tuple its items, of one tensor its rows."""
     return [make(i) for i in (list(items) if isinstance(items, list | tuple) else list(as_tensor(items)))]
-
-
-def part(v: Value, axis: int, start: Size, size: Size, step: int = 1) -> Value:
-    """``size`` elements along one axis, from ``start`` on."""
-    if (start, size, step) == (0, v.shape[axis], 1):
-        return v
-    spec = [(start, size, step) if i == axis else (0, n, 1) for i, n in enumerate(v.shape)]
-    return lookup("slice")(
-        v, start=tuple(s[0] for s in spec), size=tuple(s[1] for s in spec), step=tuple(s[2] for s in spec)
-    )
 
 
 def _agree(tensors: list[Tensor], axis: int, name: str) -> list[Value]:
@@ -129,7 +120,7 @@ def column_stack(tup: Any) -> Tensor:
     tensors = sequence(tup)
     return concatenate(
         [
-            Tensor(reshaped(t.value, (*t.value.shape, 1)[-2:] if t.ndim else (1, 1))) if t.ndim < 2 else t
+            Tensor(in_shape(t.value, (*t.value.shape, 1)[-2:] if t.ndim else (1, 1))) if t.ndim < 2 else t
             for t in tensors
         ],
         1,
@@ -188,7 +179,7 @@ def _split(name: str, function: Callable, exact: bool) -> Callable[..., list[Ten
             t = Tensor(lookup("ensure_shape")(t.value, shape=(*t.value.shape[:axis], n // k * k,
                                                               *t.value.shape[axis + 1:])))
         return [
-            API["getitem"](t, (*head, cut)) if isinstance(cut, slice) else Tensor(part(t.value, axis, *cut))
+            API["getitem"](t, (*head, cut)) if isinstance(cut, slice) else Tensor(slice_along(t.value, axis, *cut))
             for cut in _cuts(t.value.shape[axis], indices_or_sections, name, exact)
         ]
     call.__name__ = call.__qualname__ = name
@@ -364,7 +355,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
     v, n = t.value, t.value.shape[axis]
     wide = lookup("broadcast")(v, axes=tuple(i if i <= axis else i + 1 for i in range(v.ndim)),
                                shape=(*v.shape[: axis + 1], k, *v.shape[axis + 1:]))
-    return Tensor(reshaped(wide, (*v.shape[:axis], n * k, *v.shape[axis + 1:])))
+    return Tensor(in_shape(wide, (*v.shape[:axis], n * k, *v.shape[axis + 1:])))
 
 
 @public(np.tile)
@@ -378,7 +369,7 @@ def tile(A: Any, reps: Any) -> Tensor:
     if negative:
         raise ShapeError(f"tile: nothing repeats {negative[0]} times", values=rows([t]))
     counts = [*[1] * (t.ndim - len(counts)), *counts]
-    v = reshaped(t.value, (1,) * (len(counts) - t.ndim) + t.value.shape)
+    v = in_shape(t.value, (1,) * (len(counts) - t.ndim) + t.value.shape)
     inner = [s for s, k in zip(v.shape, counts, strict=True) for s in (k, s)]
     wide = lookup("broadcast")(v, axes=tuple(range(1, 2 * v.ndim, 2)), shape=tuple(inner)) if v.ndim else v
-    return Tensor(reshaped(wide, [s * k for s, k in zip(v.shape, counts, strict=True)]))
+    return Tensor(in_shape(wide, [s * k for s, k in zip(v.shape, counts, strict=True)]))

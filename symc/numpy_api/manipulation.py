@@ -10,7 +10,8 @@ import numpy as np
 from symc.errors import InputError, ShapeError
 from symc.ir.dim import Size, floordiv, known_equal, product
 from symc.ir.op import lookup
-from symc.ir.ops.shape import ensured
+from symc.ir.ops.ensure import ensured
+from symc.ir.ops.shape import in_order, in_shape
 from symc.ir.value import Value
 from symc.numpy_api.promotion import at_most_one, broadcast_shape, rows, stretch
 from symc.tensors.callsite import active
@@ -48,24 +49,12 @@ def normal_axes(axis: Any, ndim: int, name: str, t: Tensor | None = None) -> tup
 # --- values -----------------------------------------------------------------------------------------------------------
 
 
-def reshaped(v: Value, shape: Sequence[Size]) -> Value:
-    """The IR reshape, left out when it changes nothing."""
-    shape = tuple(shape)
-    return v if shape == v.shape else lookup("reshape")(v, shape=shape)
-
-
-def permuted(v: Value, perm: Sequence[int]) -> Value:
-    """The IR transpose, left out when it changes nothing."""
-    perm = tuple(perm)
-    return v if perm == tuple(range(len(perm))) else lookup("transpose")(v, perm=perm)
-
-
 def expanded(v: Value, axes: Sequence[int]) -> Value:
     """Size-1 axes inserted so that they are ``axes`` of the result."""
     shape, rest = [], iter(v.shape)
     for i in range(v.ndim + len(axes)):
         shape.append(1 if i in axes else next(rest))
-    return reshaped(v, shape)
+    return in_shape(v, shape)
 
 
 # --- functions --------------------------------------------------------------------------------------------------------
@@ -85,7 +74,7 @@ def reshape(
     if order not in ("C", "A"):
         raise ShapeError(f"reshape: order is 'C' or 'F', not {order!r}")
     sizes = [as_size(e, "reshape: a size") for e in entries]
-    return Tensor(reshaped(_sized(t, sizes), _fill_in(t, sizes)), t.weak and not sizes)
+    return Tensor(in_shape(_sized(t, sizes), _fill_in(t, sizes)), t.weak and not sizes)
 
 
 def _fill_in(t: Tensor, sizes: list[Size]) -> list[Size]:
@@ -121,7 +110,7 @@ def _sized(t: Tensor, sizes: list[Size]) -> Value:
         )
     if known is True:
         return t.value
-    return lookup("ensure_shape")(reshaped(t.value, (total,)), shape=(target,))
+    return lookup("ensure_shape")(in_shape(t.value, (total,)), shape=(target,))
 
 
 @public(np.ravel, memory="ravel")
@@ -144,7 +133,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Tensor:
     perm = tuple(range(t.ndim))[::-1] if axes is None else normal_axes(axes, t.ndim, "transpose", t)
     if len(perm) != t.ndim:
         raise ShapeError(f"transpose: axes {axes} do not name the {t.ndim} axes", values=rows([t]))
-    return Tensor(permuted(t.value, perm))
+    return Tensor(in_order(t.value, perm))
 
 
 @public(np.matrix_transpose, np.linalg.matrix_transpose, memory="view")
@@ -163,7 +152,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Tensor:
     i, j = normal_axis(axis1, t.ndim, "swapaxes", t), normal_axis(axis2, t.ndim, "swapaxes", t)
     perm = list(range(t.ndim))
     perm[i], perm[j] = j, i
-    return Tensor(permuted(t.value, perm))
+    return Tensor(in_order(t.value, perm))
 
 
 @public(np.moveaxis, memory="view")
@@ -176,7 +165,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
     perm = [i for i in range(t.ndim) if i not in src]
     for d, s in sorted(zip(dst, src, strict=True)):
         perm.insert(d, s)
-    return Tensor(permuted(t.value, perm))
+    return Tensor(in_order(t.value, perm))
 
 
 @public(np.rollaxis, memory="view")
@@ -209,13 +198,13 @@ def squeeze(a: Any, axis: Any = None) -> Tensor:
         found = shape if active() is None else tuple(1 if user_size(s) == 1 else s for s in shape)
         if found != shape:  # sizes that are 1 in the call that is traced
             t = Tensor(lookup("ensure_shape")(t.value, shape=found))
-        return Tensor(reshaped(t.value, [s for s in found if s != 1]), t.weak)
+        return Tensor(in_shape(t.value, [s for s in found if s != 1]), t.weak)
     axes = normal_axes(axis, t.ndim, "squeeze", t)
     for i in axes:
         if known_equal(shape[i], 1) is False:
             raise ShapeError(f"squeeze: axis {i} has size {shape[i]}, not 1", values=rows([t]))
     v = ensured(t.value, [1 if i in axes else s for i, s in enumerate(shape)])
-    return Tensor(reshaped(v, [s for i, s in enumerate(shape) if i not in axes]))
+    return Tensor(in_shape(v, [s for i, s in enumerate(shape) if i not in axes]))
 
 
 @public(np.broadcast_to, memory="view")
@@ -252,7 +241,7 @@ def _at_least(ndim: int, place: Any) -> Any:
         out = []
         for a in arys:
             t = as_tensor(a)
-            out.append(Tensor(reshaped(t.value, place(t.value.shape))) if t.ndim < ndim else t)
+            out.append(Tensor(in_shape(t.value, place(t.value.shape))) if t.ndim < ndim else t)
         return out[0] if len(out) == 1 else tuple(out)
     call.__name__ = call.__qualname__ = f"atleast_{ndim}d"
     call.__doc__ = f"The values with at least {ndim} axes, as NumPy places them."

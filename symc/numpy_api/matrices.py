@@ -14,11 +14,11 @@ from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size, known_equal, product
 from symc.ir.dtypes import finfo
 from symc.ir.op import lookup, splat
-from symc.ir.ops.shape import ensured
+from symc.ir.ops.ensure import ensured
+from symc.ir.ops.shape import in_shape
 from symc.ir.size_extremes import maximum
 from symc.ir.types import TensorType, real_dtype
 from symc.ir.value import Value
-from symc.numpy_api.manipulation import reshaped
 from symc.numpy_api.promotion import broadcast_shape, rows, stretch
 from symc.tensors.convert import as_tensor, convert, inexact_dtype
 from symc.tensors.public import public
@@ -135,8 +135,8 @@ def solved(name: str, op: str, matrices: Sequence[Tensor], b: Tensor, **attrs: A
     y = ensured(b.value, full)
     if b.ndim == 1:
         lead = a.value.shape[:-2]
-        column = stretch(reshaped(y, (n, 1)), (*lead, n, 1))
-        return Tensor(reshaped(lookup(op)(*[t.value for t in matrices], column, **attrs), (*lead, n)))
+        column = stretch(in_shape(y, (n, 1)), (*lead, n, 1))
+        return Tensor(in_shape(lookup(op)(*[t.value for t in matrices], column, **attrs), (*lead, n)))
     if a.ndim == 2 and b.ndim > 2:
         return Tensor(_as_columns(lambda wide: lookup(op)(*[t.value for t in matrices], wide, **attrs), y))
     lead = leading([a, b], [2, 2], name)
@@ -148,5 +148,5 @@ def _as_columns(solve: Callable[[Value], Value], b: Value) -> Value:
     """``solve`` of all right sides of a batch at once."""
     depth = b.ndim - 2
     wide = lookup("transpose")(b, perm=(depth, *range(depth), depth + 1))
-    x = solve(reshaped(wide, (wide.shape[0], product(wide.shape[1:]))))
-    return lookup("transpose")(reshaped(x, wide.shape), perm=(*range(1, depth + 1), 0, depth + 1))
+    x = solve(in_shape(wide, (wide.shape[0], product(wide.shape[1:]))))
+    return lookup("transpose")(in_shape(x, wide.shape), perm=(*range(1, depth + 1), 0, depth + 1))

@@ -9,10 +9,11 @@ import numpy as np
 from symc.errors import ShapeError
 from symc.ir.dim import Size, known_equal
 from symc.ir.op import lookup
-from symc.ir.ops.shape import at_least
+from symc.ir.ops.ensure import at_least
+from symc.ir.ops.shape import slice_along
 from symc.ir.size_extremes import minimum
 from symc.ir.value import Value
-from symc.numpy_api.joining import part, repeat
+from symc.numpy_api.joining import repeat
 from symc.numpy_api.manipulation import normal_axis
 from symc.numpy_api.promotion import rows
 from symc.tensors.convert import as_tensor, placed
@@ -137,7 +138,7 @@ def _pad_statistic(t: Tensor, axis: int, low: Size, high: Size, mode: str, lengt
         size = n if length is None else minimum(as_size(length, "pad: stat_length"), n)
         if isinstance(size, int) and (size < 0 or size == 0 and mode in ("maximum", "minimum")):
             raise ShapeError(f"pad: mode {mode!r} of stat_length {length} elements has no value", values=rows([t]))
-        chosen = Tensor(part(t.value, axis, n - size if last else 0, size))
+        chosen = Tensor(slice_along(t.value, axis, n - size if last else 0, size))
         found = API[STATISTICS[mode]](chosen, axis, keepdims=True)
         found = API["astype"](API["round"](found) if t.dtype.kind in "iu" and found.dtype.kind == "f" else found,
                               t.dtype)
@@ -195,17 +196,17 @@ def _pad_axis(v: Value, axis: int, low: Size, high: Size, mode: str) -> Value:
     n = v.shape[axis]
     if mode == "edge":
         pieces = [
-            repeat(Tensor(part(v, axis, 0, 1)), user_size(low), axis).value,
+            repeat(Tensor(slice_along(v, axis, 0, 1)), user_size(low), axis).value,
             v,
-            repeat(Tensor(part(v, axis, n - 1, 1)), user_size(high), axis).value,
+            repeat(Tensor(slice_along(v, axis, n - 1, 1)), user_size(high), axis).value,
         ]
     else:
         if isinstance(n, int) and not (isinstance(low, int) and isinstance(high, int)):
             raise ShapeError(f"pad: mode {mode!r} takes widths that are known on an axis of size {n}")
         skip = 1 if mode == "reflect" else 0
         if mode == "wrap":
-            pieces = [part(v, axis, n - low, low), v, part(v, axis, 0, high)]
+            pieces = [slice_along(v, axis, n - low, low), v, slice_along(v, axis, 0, high)]
         else:
-            pieces = [part(v, axis, low - 1 + skip, low, -1), v, part(v, axis, n - 1 - skip, high, -1)]
+            pieces = [slice_along(v, axis, low - 1 + skip, low, -1), v, slice_along(v, axis, n - 1 - skip, high, -1)]
     kept = [p for p, w in zip(pieces, (low, 1, high), strict=True) if w != 0]
     return kept[0] if len(kept) == 1 else lookup("concat")(*kept, axis=axis)

@@ -13,8 +13,8 @@ import numpy as np
 from symc.errors import IndexingError
 from symc.ir.dim import Size, ceildiv, known_different, known_equal, known_nonnegative
 from symc.ir.op import lookup
+from symc.ir.ops.ensure import ensured
 from symc.ir.ops.leaf import array, scalar
-from symc.ir.ops.shape import ensured
 from symc.ir.record import dataclass, field
 from symc.ir.size_extremes import maximum, minimum
 from symc.ir.size_values import FAR
@@ -299,8 +299,8 @@ def wrapped_index(i: Tensor, t: Tensor, axis: int) -> Value:
     """An index array with negative indices counted from the end."""
     n = t.value.shape[axis]
     v = i.value
-    if v.op.name == "constant":
-        data = v.attrs["value"].data
+    data = v.data
+    if data is not None:
         if isinstance(n, int):
             wrong = data[(data < -n) | (data >= n)]
             if wrong.size:

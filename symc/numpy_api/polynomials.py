@@ -11,7 +11,7 @@ from symc.errors import InputError, ShapeError
 from symc.ir.dim import floordiv, known_equal
 from symc.ir.dtypes import finfo
 from symc.ir.op import lookup
-from symc.ir.ops.shape import at_least
+from symc.ir.ops.ensure import at_least
 from symc.ir.size_extremes import maximum, minimum
 from symc.numpy_api.linear import conjugated
 from symc.numpy_api.promotion import check_times, rows, same_dtype
@@ -187,8 +187,8 @@ def roots(p: Any) -> Tensor:
     t = API["atleast_1d"](p)
     if t.ndim != 1:
         raise ShapeError(f"roots: coefficients are a vector, not of {t.ndim} axes", values=rows([t]))
-    if t.value.op.name == "constant":
-        return API["astype"](as_tensor(np.roots(t.value.attrs["value"].data)), default_complex())
+    if t.value.data is not None:
+        return API["astype"](as_tensor(np.roots(t.value.data)), default_complex())
     if isinstance(t.shape[0], int) and t.shape[0] < 2:
         return API["zeros"](0, default_complex())
     return API["linalg.eigvals"](API["linalg.companion"](t))

@@ -16,7 +16,7 @@ from symc.errors import DTypeError, InputError, ShapeError, SymbolicValueError
 from symc.ir.dim import Dim, Size, known_different, known_equal
 from symc.ir.dtypes import is_foreign
 from symc.ir.op import lookup
-from symc.ir.ops.shape import ensured
+from symc.ir.ops.ensure import ensured
 from symc.ir.size_values import number
 from symc.ir.types import DTYPE_NAMES, DTYPES, as_dtype
 from symc.ir.value import Value
@@ -134,8 +134,8 @@ def check_times(n: int, what: str) -> None:
 
 def check_range(t: Tensor, dtype: np.dtype, name: str, among: Sequence[Tensor] = ()) -> None:
     """A Python integer must fit the integer dtype that it takes part in, with the operands ``among``."""
-    if t.weak and dtype.kind in "iu" and t.value.op.name == "constant" and t.dtype.kind in "iu":
-        number, info = int(t.value.attrs["value"].data), np.iinfo(dtype)
+    if t.weak and dtype.kind in "iu" and t.value.data is not None and t.dtype.kind in "iu":
+        number, info = int(t.value.data), np.iinfo(dtype)
         if not info.min <= number <= info.max:
             raise DTypeError(
                 f"{name}: the Python integer {number} does not fit {DTYPE_NAMES[dtype]}",

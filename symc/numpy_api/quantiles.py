@@ -76,8 +76,8 @@ def _points(q: Any, top: int, name: str) -> tuple[Any, bool]:
 
     Points that are data are a tensor, which a call checks.
     """
-    if isinstance(q, Tensor) and q.value.op.name == "constant":
-        q = q.value.attrs["value"].data
+    if isinstance(q, Tensor) and q.value.data is not None:
+        q = q.value.data
     if isinstance(q, Tensor) or isinstance(q, list | tuple) and any(isinstance(i, Tensor) for i in q):
         t = as_tensor(q)
         if t.dtype.kind == "c":
@@ -197,7 +197,7 @@ def _weighted(name: str, a: Any, weights: Any, flat: Tensor, n: Any, axis: Any, 
     t = as_tensor(a)
     w = API["broadcast_to"](aligned_weights(name, weights, t, axis), t.shape)
     w = API["astype"](_in_line(w, axis)[0], np.float64)
-    if w.value.op.name == "constant" and (w.value.attrs["value"].data < 0).any():
+    if w.value.data is not None and (w.value.data < 0).any():
         raise InputError(f"{name}: a weight is negative", values=rows([w]))
     missing = API["isnan"](flat)
     w = API["where"](missing, 0.0, w) if skip else w

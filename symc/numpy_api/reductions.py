@@ -12,11 +12,12 @@ from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import known_nonnegative, product
 from symc.ir.dtypes import computed
 from symc.ir.op import lookup
+from symc.ir.ops.shape import in_shape
 from symc.ir.size_extremes import maximum
 from symc.ir.types import DTYPES, as_dtype, real_dtype
 from symc.ir.value import Value
 from symc.numpy_api.elementwise import float_value
-from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis, reshaped
+from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis
 from symc.numpy_api.promotion import broadcast_shape, rows
 from symc.numpy_api.ufuncs import truth
 from symc.tensors.convert import as_tensor, convert, default_float, inexact_dtype, placed
@@ -148,8 +149,8 @@ def _place(name: str, function: Callable) -> Callable[..., Tensor]:
     def call(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
         t = as_tensor(a)
         if axis is None:
-            flat = reduce(name, reshaped(t.value, (product(t.value.shape),)), 0, False, t)
-            return Tensor(reshaped(flat.value, (1,) * t.ndim)) if keepdims else flat
+            flat = reduce(name, in_shape(t.value, (product(t.value.shape),)), 0, False, t)
+            return Tensor(in_shape(flat.value, (1,) * t.ndim)) if keepdims else flat
         return reduce(name, t.value, normal_axis(axis, t.ndim, name, t), keepdims, t)
     call.__name__ = call.__qualname__ = name
     what = "greatest" if name == "argmax" else "least"
@@ -310,7 +311,7 @@ def _running(name: str, *functions: Callable) -> Callable[..., Tensor]:
         t = as_tensor(a)
         v = _wide(t, dtype)
         if axis is None:
-            v, axis = reshaped(v, (product(v.shape),)), 0
+            v, axis = in_shape(v, (product(v.shape),)), 0
         axis = normal_axis(axis, v.ndim, name, t)
         return Tensor(lookup(name)(v, axis=axis, reverse=False))
     call.__name__ = call.__qualname__ = name
@@ -330,7 +331,7 @@ def logcumsumexp(a: Any, axis: int | None = None) -> Tensor:
     t = as_tensor(a)
     v = float_value(t, "logcumsumexp")
     if axis is None:
-        v, axis = reshaped(v, (product(v.shape),)), 0
+        v, axis = in_shape(v, (product(v.shape),)), 0
     return Tensor(lookup("logcumsumexp")(v, axis=normal_axis(axis, v.ndim, "logcumsumexp", t), reverse=False))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from symc.errors import DTypeError, IndexingError, InputError, OutOfRangeError, ShapeError, SymbolicValueError
 from symc.ir.dim import Size, known_equal, product
 from symc.ir.op import lookup
-from symc.ir.ops.shape import at_least
+from symc.ir.ops.ensure import at_least
 from symc.numpy_api.manipulation import normal_axes, normal_axis
 from symc.numpy_api.parsed_index import wrapped_size
 from symc.numpy_api.promotion import broadcast_shape, of_shape, rows, same_dtype
@@ -35,8 +35,8 @@ def in_range(index: Any, n: Any, name: str, mode: Any = "raise", help: str | Non
         return API["clip"](t, 0, user_size(size - 1))
     if mode != "raise":
         raise ShapeError(f"{name}: mode is 'raise', 'wrap' or 'clip', not {mode!r}", values=rows([t]))
-    if t.value.op.name == "constant" and isinstance(size, int):
-        data = t.value.attrs["value"].data
+    data = t.value.data
+    if data is not None and isinstance(size, int):
         wrong = data[(data < 0) | (data >= size)]
         if wrong.size:
             raise OutOfRangeError(f"{name}: index {int(wrong.flat[0])} is out of bounds for size {size}",
@@ -138,8 +138,8 @@ def _inserted(places: Any, n: int, v: Tensor, depth: int) -> int:
 
 def _constant(obj: Any, t: Tensor, name: str, help: str) -> Any:
     """Places that are known while the graph is built, as NumPy takes them."""
-    if isinstance(obj, Tensor) and obj.value.op.name == "constant":
-        return obj.value.attrs["value"].data
+    if isinstance(obj, Tensor) and obj.value.data is not None:
+        return obj.value.data
     if isinstance(obj, Tensor) or isinstance(obj, list | tuple) and any(isinstance(i, Tensor) for i in obj):
         raise SymbolicValueError(f"{name}: the size of the result depends on data where places are symbolic",
                                  values=rows([t, as_tensor(obj)]), help=help)

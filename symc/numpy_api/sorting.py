@@ -9,7 +9,7 @@ import numpy as np
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import known_equal, known_nonnegative
 from symc.ir.op import lookup
-from symc.ir.ops.shape import at_least
+from symc.ir.ops.ensure import at_least
 from symc.ir.size_extremes import maximum
 from symc.ir.types import DTYPES
 from symc.numpy_api.manipulation import normal_axis, ravel
@@ -96,8 +96,9 @@ def _with_place(a: Any, kth: Any, axis: int | None) -> tuple[Tensor, int]:
     axis = normal_axis(-1 if axis is None else axis, t.ndim, "partition", t)
     if k.dtype.kind not in "iu":
         raise DTypeError(f"partition: kth is an integer, not {k.dtype}", values=rows([k]))
-    if k.value.op.name == "constant" and k.value.type.size != 0:
-        n, asked = t.value.shape[axis], k.value.attrs["value"].data
+    asked = k.value.data
+    if asked is not None and asked.size:
+        n = t.value.shape[axis]
         least = max(int(asked.max()) + 1, -int(asked.min()))
         if isinstance(n, int) and n < least:
             raise ShapeError(f"partition: kth={kth} is no place of {n} elements", values=rows([t]))
@@ -147,8 +148,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     side = "left" if right else "right"
     if known_equal(edges.value.shape[0], 0) is True:
         return searchsorted(edges, t, side)
-    if edges.value.op.name == "constant":
-        steps = np.diff(edges.value.attrs["value"].data.astype(object))
+    if edges.value.data is not None:
+        steps = np.diff(edges.value.data.astype(object))
         if (steps < 0).any() and (steps > 0).any():
             raise ShapeError("digitize: bins must increase or decrease", values=rows([t, edges]))
         if not (steps < 0).any():

@@ -8,7 +8,7 @@ import numpy as np
 
 from symc.errors import InputError, ShapeError
 from symc.ir.dim import known_equal
-from symc.ir.ops.shape import at_least
+from symc.ir.ops.ensure import at_least
 from symc.numpy_api.decompositions import svd
 from symc.numpy_api.equations import pinv, solve
 from symc.numpy_api.matrices import eps, linalg, longest, square

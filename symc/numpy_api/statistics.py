@@ -8,7 +8,7 @@ import numpy as np
 
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import known_equal
-from symc.ir.ops.shape import ensured
+from symc.ir.ops.ensure import ensured
 from symc.numpy_api.manipulation import normal_axes
 from symc.numpy_api.promotion import common_dtype, rows
 from symc.numpy_api.reductions import count_along, degrees
@@ -57,7 +57,7 @@ def _of_columns(weights: Any, columns: Any, name: str, whole: bool) -> Tensor:
     w = as_tensor(weights)
     if w.ndim != 1 or known_equal(w.value.shape[0], as_size(columns)) is False:
         raise ShapeError(f"cov: {name} is a vector of the {columns} observations", values=rows([w]))
-    data = w.value.attrs["value"].data if w.value.op.name == "constant" else None
+    data = w.value.data
     if data is None and whole and w.dtype.kind not in "biu" or data is not None and whole and (data % 1 != 0).any():
         raise DTypeError(f"cov: {name} are whole numbers", values=rows([w]), help="aweights may be any")
     if data is not None and (data < 0).any():

@@ -11,15 +11,15 @@ from typing import Any
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size, known_equal, product
 from symc.ir.op import lookup, splat
+from symc.ir.ops.ensure import at_least
 from symc.ir.ops.index import combining
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.reduce import identity
-from symc.ir.ops.shape import at_least, flip, inverse_permutation
+from symc.ir.ops.shape import flip, in_order, in_shape, inverse_permutation
 from symc.ir.size_extremes import maximum
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.numpy_api.indexing import getitem, read, result_axes, truths, with_new_axes
-from symc.numpy_api.manipulation import permuted, reshaped
 from symc.numpy_api.parsed_index import Parsed, parse
 from symc.numpy_api.promotion import check_range, rows, stretch
 from symc.numpy_api.ufuncs import choose
@@ -122,7 +122,7 @@ def _update(x: Tensor, index: Any, v: Any, mode: str) -> Tensor:
     shape = tuple(_result_shape(p))
     placed = _spread(Tensor(convert(u.value, x.dtype)), shape, x)
     new = (_scatter if p.arrays else insert)(within(t.value, p), p, placed, mode)
-    return with_dims(Tensor(reshaped(new, x.value.shape)), dims_of(x))
+    return with_dims(Tensor(in_shape(new, x.value.shape)), dims_of(x))
 
 
 def within(x: Value, p: Parsed) -> Value:
@@ -144,7 +144,7 @@ def _spread(u: Tensor, shape: tuple[Size, ...], x: Tensor) -> Value:
     have = u.value.shape
     while len(have) > len(shape) and have[0] == 1:  # NumPy drops leading axes of size 1 when it assigns
         have = have[1:]
-    value = reshaped(u.value, have)
+    value = in_shape(u.value, have)
     want = shape[len(shape) - len(have):] if len(have) <= len(shape) else None
     if want is None or any(h != 1 and known_equal(h, w) is False for h, w in zip(have, want, strict=True)):
         raise ShapeError(
@@ -158,7 +158,7 @@ def _without_placement(p: Parsed, u: Value) -> Value:
     """Back from the layout of the result to (array axes, axes of x that stay)."""
     _, order = result_axes(p)
     rest = [s for s, new in zip(u.shape, _is_new(p), strict=True) if not new]
-    return permuted(reshaped(u, rest), inverse_permutation(tuple(order)))
+    return in_order(in_shape(u, rest), inverse_permutation(tuple(order)))
 
 
 def _is_new(p: Parsed) -> list[bool]:
@@ -171,7 +171,7 @@ def _is_new(p: Parsed) -> list[bool]:
 
 def insert(x: Value, p: Parsed, u: Value, mode: str = "set") -> Value:
     """Change a box of elements, evenly spaced along each axis."""
-    u = reshaped(_without_placement(p, u), p.size)
+    u = in_shape(_without_placement(p, u), p.size)
     down = tuple(a for a, s in enumerate(p.step) if s < 0)
     u = flip(u, down) if down else u
     first = tuple(a + (n - 1) * s if s < 0 else a for a, n, s in zip(p.start, p.size, p.step, strict=True))
@@ -200,8 +200,8 @@ def _scatter(x: Value, p: Parsed, u: Value, mode: str) -> Value:
         return lookup("scatter")(x, _without_placement(p, u), *[i for _, i in p.arrays], axes=p.axes, mode=mode)
     # slices besides the arrays: find every element's place in row-major order, and scatter there
     total = product(x.shape)
-    places = reshaped(lookup("iota")(shape=(total,), axis=0, dtype=DTYPES["i64"]), x.shape)
-    return reshaped(lookup("scatter")(reshaped(x, (total,)), u, read(places, p), axes=(0,), mode=mode), x.shape)
+    places = in_shape(lookup("iota")(shape=(total,), axis=0, dtype=DTYPES["i64"]), x.shape)
+    return in_shape(lookup("scatter")(in_shape(x, (total,)), u, read(places, p), axes=(0,), mode=mode), x.shape)
 
 
 # --- methods that write -----------------------------------------------------------------------------------------------

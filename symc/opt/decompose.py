@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from symc.ir.op import Decompose, Sorting, lookup
 from symc.ir.ops.leaf import get
-from symc.ir.ops.shape import concat, slice_, transpose
+from symc.ir.ops.shape import concat, slice_along, transpose
 from symc.ir.types import TupleType
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
@@ -57,8 +57,7 @@ def exchange_slices(v: Value) -> Value | None:
         return None
     if axis == x.ndim - 1 and not _lies_apart(x, axis):
         return None
-    size, first = (*x.shape[:axis], 1, *x.shape[axis + 1 :]), (0,) * x.ndim
-    lines = [slice_(x, start=(*first[:axis], k, *first[axis + 1 :]), size=size, step=(1,) * x.ndim) for k in range(n)]
+    lines = [slice_along(x, axis, k, 1) for k in range(n)]
     for i, j in _of_neighbours(n) if v.dtype.kind == "f" else _exchanges(n):
         lines[i], lines[j] = _ordered(lines[i], lines[j])
     return concat(*lines, axis=axis)

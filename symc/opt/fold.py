@@ -12,7 +12,7 @@ from symc.errors import SymcError
 from symc.ir.attrs import Array, Attrs
 from symc.ir.dim import size_name
 from symc.ir.op import lookup
-from symc.ir.ops.leaf import array, constant, iota, scalar, size
+from symc.ir.ops.leaf import array, iota, scalar, size
 from symc.ir.reference import run_values
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
@@ -33,11 +33,9 @@ def size_is_known(v: Value) -> Value | None:
 
 def _constant_bytes(v: Value) -> int | None:
     """The bytes of constant data under ``v``, or None if it is not constant: a constant, a splat, a small iota."""
-    if v.op is constant:
-        return v.attrs["value"].data.nbytes
-    if v.op.name == "broadcast" and v.operands[0].op is constant:
-        return v.operands[0].attrs["value"].data.nbytes if _bytes(v) <= SMALL else None
-    return None
+    if v.op.name == "broadcast" and v.operands[0].data is not None:
+        return v.operands[0].data.nbytes if _bytes(v) <= SMALL else None
+    return None if v.data is None else v.data.nbytes
 
 
 def _bytes(v: Value) -> float:

@@ -9,11 +9,11 @@ from symc.ir.dim import Size, known_nonnegative, product
 from symc.ir.op import lookup, splat
 from symc.ir.ops.assume import NOTHING, assume
 from symc.ir.ops.cast import cast
+from symc.ir.ops.ensure import at_least, ensured
 from symc.ir.ops.kernel import bounded
 from symc.ir.ops.leaf import iota
 from symc.ir.ops.logic import shl, shr
 from symc.ir.ops.random import random_bits
-from symc.ir.ops.shape import at_least, ensured
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
 from symc.numpy_api.manipulation import normal_axis

@@ -17,8 +17,8 @@ import numpy as np
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import Size, known_equal
 from symc.ir.op import lookup, splat
+from symc.ir.ops.ensure import ensured
 from symc.ir.ops.random import philox64, random_bits
-from symc.ir.ops.shape import ensured
 from symc.ir.record import dataclass
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPE_NAMES, DTYPES, as_dtype
@@ -214,9 +214,8 @@ def ordered(name: str, strict: bool = False, **items: Any) -> None:
 
 def known_data(t: Tensor) -> np.ndarray | None:
     """The numbers of a constant, or None."""
-    if t.value.op.name == "constant":
-        return t.value.attrs["value"].data
-    return splat_of(t.value)
+    data = t.value.data
+    return splat_of(t.value) if data is None else data
 
 
 def _check_fits(name: str, asked: tuple[Size, ...], own: tuple[Size, ...], labels: Sequence[str],

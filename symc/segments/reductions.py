@@ -9,7 +9,7 @@ import numpy as np
 
 from symc.errors import ShapeError
 from symc.ir.dim import known_different
-from symc.ir.ops.shape import ensured
+from symc.ir.ops.ensure import ensured
 from symc.ir.record import replace
 from symc.numpy_api.promotion import rows as described
 from symc.numpy_api.selection import must_hold

@@ -16,7 +16,7 @@ import numpy as np
 from symc import special
 from symc.errors import DTypeError, IndexingError, InputError, ShapeError
 from symc.ir.dim import fresh_size, known_equal
-from symc.ir.ops.shape import axis_ensured, ensured
+from symc.ir.ops.ensure import axis_ensured, ensured
 from symc.ir.record import dataclass
 from symc.ir.value import Value
 from symc.numpy_api.promotion import rows as described

@@ -16,9 +16,10 @@ from symc.ir.dim import Dim, size_name
 from symc.ir.op import splat
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq
+from symc.ir.ops.ensure import ensure_shape
 from symc.ir.ops.index import gather
 from symc.ir.ops.leaf import iota
-from symc.ir.ops.shape import broadcast, concat, ensure_shape, reshape
+from symc.ir.ops.shape import broadcast, concat, reshape
 from symc.ir.size_values import names
 from symc.ir.traverse import Substitution, postorder
 from symc.ir.types import substitute_type

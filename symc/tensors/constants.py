@@ -59,8 +59,8 @@ def array_at(v: Value, sizes: Mapping[str, int]) -> np.ndarray | None:
 def known_array(v: Value) -> np.ndarray | None:
     """The numbers of a value, read-only; None if they depend on inputs, states or sizes, or on anything beside the
     graph: effects, ops of the user's own, other ranks."""
-    if v.op.name == "constant":
-        return v.attrs["value"].data
+    if v.data is not None:
+        return v.data
     if v not in _known:
         if not is_closed(v):
             return None
@@ -75,7 +75,7 @@ def known_array(v: Value) -> np.ndarray | None:
 def shown_array(v: Value) -> np.ndarray | None:
     """The same, for who looks at a value in passing: None where it is long, or takes long."""
     small = not any(isinstance(s, Dim) for s in v.shape) and v.type.size <= SHOWN  # type: ignore[union-attr]
-    if not small or v.op.name != "constant" and v not in _known and not is_closed(v, STEPS, ELEMENTS):
+    if not small or v.data is None and v not in _known and not is_closed(v, STEPS, ELEMENTS):
         return None
     return known_array(v)
 

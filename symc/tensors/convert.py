@@ -178,8 +178,8 @@ def convert(v: Value, dtype: np.dtype) -> Value:
     """The value in another dtype. A constant is converted here and now, as NumPy does, so no cast is left behind."""
     if v.dtype == dtype:
         return v
-    if v.op.name == "constant":
-        data = v.attrs["value"].data
+    data = v.data
+    if data is not None:
         with np.errstate(all="ignore"):
             return constant((data.real if data.dtype.kind == "c" and dtype.kind not in "cb" else data).astype(dtype))
     return cast(v, dtype=dtype)

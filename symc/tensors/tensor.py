@@ -152,7 +152,7 @@ class Tensor(Shown):
     def describe(self, fallback: str = "value") -> tuple[str, Any, Any]:
         """A row for error messages: name (a number is its own name), type, the user's line."""
         leaf, v = leaf_of(self.value), self.value
-        number = str(v.attrs["value"].data) if v.op.name == "constant" and not v.shape else fallback
+        number = fallback if v.data is None or v.shape else str(v.data)
         return f"%{leaf.name}" if leaf.name else number, PROTOCOLS["typed"](self), leaf.loc or first_line(v)
 
     def _html_(self) -> str:

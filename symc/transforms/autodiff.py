@@ -23,7 +23,7 @@ from symc.ir.op import splat
 from symc.ir.ops import grad_control
 from symc.ir.ops.arithmetic import conjugate
 from symc.ir.ops.effect import IDENTITY
-from symc.ir.ops.shape import ensure_shape
+from symc.ir.ops.ensure import ensure_shape
 from symc.ir.text import splat_of
 from symc.ir.traverse import postorder, rebuild, replace
 from symc.ir.types import is_inexact

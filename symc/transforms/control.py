@@ -17,8 +17,8 @@ from symc.ir import location
 from symc.ir.bodies import built, make_cond, make_scan, make_while
 from symc.ir.dim import Size, known_equal
 from symc.ir.ops.control import COUNT, element_type
+from symc.ir.ops.ensure import ensured
 from symc.ir.ops.kernel import results_of
-from symc.ir.ops.shape import ensured
 from symc.ir.size_extremes import maximum
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input

@@ -16,10 +16,10 @@ from symc.ir.dim import known_different
 from symc.ir.dtypes import finfo
 from symc.ir.op import splat
 from symc.ir.ops.cast import cast
+from symc.ir.ops.ensure import ensured
 from symc.ir.ops.implicit import converged, root
 from symc.ir.ops.kernel import results_of
 from symc.ir.ops.logic import where
-from symc.ir.ops.shape import ensured
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value, fresh_input
 from symc.numpy_api.promotion import stretch

@@ -12,7 +12,7 @@ from symc.errors import DTypeError, InputError, ShapeError, SymcError
 from symc.ir import location
 from symc.ir.dim import Measured, Size, known_different, measured_size
 from symc.ir.function import measured_names
-from symc.ir.ops.shape import ensured
+from symc.ir.ops.ensure import ensured
 from symc.ir.traverse import Substitution, postorder
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import DTYPE_NAMES, TensorType

@@ -15,7 +15,8 @@ from symc.errors import InputError, ShapeError, SymcError
 from symc.grad import vmap as vmap_values
 from symc.ir import location
 from symc.ir.dim import Size, known_equal
-from symc.ir.ops.shape import ensured, transpose
+from symc.ir.ops.ensure import ensured
+from symc.ir.ops.shape import transpose
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Value, first_line, fresh_input

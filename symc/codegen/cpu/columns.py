@@ -242,7 +242,7 @@ def _flat(v: Value, fold: Value) -> Region:
 
 
 def _is_identity(v: Value, kind: str) -> bool:
-    return v.op.name == "constant" and number(v.attrs["value"].data) == identity(kind, v.dtype)
+    return v.data is not None and number(v.data) == identity(kind, v.dtype)
 
 
 def _conditions(mask: Value) -> Iterator[Value]:
@@ -259,7 +259,7 @@ def _conditions(mask: Value) -> Iterator[Value]:
 
 
 def _truth(v: Value) -> bool | None:
-    return bool(v.attrs["value"].data) if v.op.name == "constant" and v.dtype == np.bool_ else None
+    return bool(v.data) if v.data is not None and v.dtype == np.bool_ else None
 
 
 def _intervals(mask: Value) -> dict[Value, Interval]:

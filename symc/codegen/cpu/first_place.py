@@ -30,11 +30,11 @@ def is_first_place(v: Value) -> bool:
         return False
     _, place, nowhere = r.operands
     index = place.operands[0] if place.op is cast else place
-    if index is not region_params(v.regions[0])[0] or nowhere.op.name != "constant":
+    if index is not region_params(v.regions[0])[0] or nowhere.data is None:
         return False
     widths = [u.dtype.itemsize for u in v.regions[0].values if u.op.name == "load"]
     pays = n > PART if isinstance(n, int) else max(widths, default=8) <= 4
-    return pays and nowhere.attrs["value"].data == np.iinfo(r.dtype).max
+    return pays and nowhere.data == np.iinfo(r.dtype).max
 
 
 def emit_first_place(out: Writer, v: Value, env: dict[Value, str], depth: int) -> None:

@@ -194,8 +194,8 @@ class Renderer(Writer):
     def expression(self, v: Value, env: dict[Value, str]) -> str:
         if v in env:
             return env[v]
-        if v.op.name == "constant":
-            return number(v.attrs["value"].data)
+        if v.data is not None:
+            return number(v.data)
         raise Unsupported(f"{v.op.name} as a scalar")
 
     # -- loops

@@ -27,6 +27,7 @@ from symc.codegen.kernel.user_functions import is_users
 from symc.codegen.plan.inplace import overwritten, updated_params
 from symc.ir.dim import Size, ceildiv, product
 from symc.ir.ops.compare import COMPARISONS
+from symc.ir.ops.kernel import projection
 from symc.ir.ops.store import insert, insert_place, store, store_running
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType
@@ -228,7 +229,7 @@ def inner_chunks(loops: Loops) -> tuple[int, Chunks | None]:
         if not nests:
             break
         (nest, *others) = nests
-        made = all((r.operands[0] if r.op.name == "get" else r) is nest for r in region.results)
+        made = all(projection(r)[0] is nest for r in region.results)
         if others or nest.op.name != "generate" or not made or len(nest.attrs["shape"]) != 1 or cut(nest) is not None:
             return 0, None
         params = region_params(nest.regions[0])

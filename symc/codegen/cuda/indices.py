@@ -35,8 +35,8 @@ def bound_in(v: Value, env: Mapping[Value, str], bounds: Mapping[str, Bound]) ->
     """The bound of a value that has been written (``bounds``: of names), of a constant or a size."""
     if v.dtype != np.int64 or v.ndim:
         return None
-    if v.op.name == "constant" and v not in env:
-        x = int(v.attrs["value"].data)
+    if v.data is not None and v not in env:
+        x = int(v.data)
         return Bound(abs(x), x >= 0)
     if v.op.name == "size" and v not in env:
         return Bound(v.attrs["value"], True)

@@ -50,7 +50,7 @@ def _is_identity(start: int | Region, kind: str) -> bool:
         return False
     (v,) = start.results
     filled = v.regions[0].results[0] if v.op.name == "generate" else v
-    return filled.op.name == "constant" and number(filled.attrs["value"].data) == identity(kind, filled.dtype)
+    return filled.data is not None and number(filled.data) == identity(kind, filled.dtype)
 
 
 class RowsAndColumns(Variants):

@@ -189,14 +189,14 @@ class Writer:
     def expression(self, v: Value, env: Mapping[Value, str]) -> str:
         """A scalar that has been written, in C++."""
         text = self.operand(v, env)
-        return self.cxx(text) if v not in env and v.op.name == "constant" else text
+        return self.cxx(text) if v not in env and v.data is not None else text
 
     def operand(self, v: Value, env: Mapping[Value, str]) -> str:
         """A scalar that has been written, in the language of the table."""
         if v in env:
             return f"i64({env[v]})" if env[v] in self.bounds else env[v]
-        if v.op.name == "constant":
-            text = number(v.attrs["value"].data)
+        if v.data is not None:
+            text = number(v.data)
             return f"i64({text})" if v.dtype == np.int64 else text
         if v.op.name == "size":
             return f"i64({self.size(v.attrs['value'])})"
@@ -204,8 +204,8 @@ class Writer:
 
     def index_text(self, v: Value, env: Mapping[Value, str]) -> str:
         """A scalar as an index of a load, or beside an index."""
-        if v.op.name == "constant" and v not in env:
-            return str(int(v.attrs["value"].data))
+        if v.data is not None and v not in env:
+            return str(int(v.data))
         if v.op.name == "size" and v not in env:
             return self.size(v.attrs["value"])
         return env[v] if v in env else self.expression(v, env)

@@ -82,9 +82,7 @@ def size_of(v: Value) -> Size | None:
     """The number that an i64 scalar is, if it is known."""
     if v.op.name == "size":
         return v.attrs["value"]
-    if v.op.name == "constant" and v.dtype == np.int64 and not v.shape:
-        return int(v.attrs["value"].data)
-    return None
+    return int(v.data) if v.data is not None and v.dtype == np.int64 and not v.shape else None
 
 
 def _changes(u: Value, lines: Mapping[Value, tuple[int, int, Size]]) -> list[tuple[int, int, list[Size]]]:
@@ -202,8 +200,8 @@ def _bounds(v: Value, known: Mapping[Value, Interval]) -> Interval | None:
 def _truth(v: Value, known: Mapping[Value, Interval]) -> bool | None:
     """True if a condition holds everywhere or nowhere."""
     name = v.op.name
-    if name == "constant" and v.dtype == np.bool_:
-        return bool(v.attrs["value"].data)
+    if v.data is not None and v.dtype == np.bool_:
+        return bool(v.data)
     if name in ("and", "or", "not") and v.dtype == np.bool_:
         truths = [_truth(o, known) for o in v.operands]
         if name == "not":

@@ -16,7 +16,7 @@ from symc.ir.attrs import Attrs
 from symc.ir.dim import Size
 from symc.ir.op import Element, Fold, PackedConcat, Running, Sorting, Update, make, splat
 from symc.ir.ops.index import index_operands
-from symc.ir.ops.kernel import fold, generate, load, results_of
+from symc.ir.ops.kernel import fold, generate, load, projection, results_of
 from symc.ir.ops.leaf import constant, size
 from symc.ir.ops.reduce import identity
 from symc.ir.ops.store import insert, insert_place, is_epilogue, space_of, store, store_packed, store_running
@@ -227,7 +227,7 @@ class _Scalarizer:
         """``op`` over ``index`` with a region that holds what depends on it; the rest is captured. ``each``: results
         are made in every step, also those that do not: a put is more than its value."""
         values = postorder(results)
-        depends = {*index, *(_maker(r) for r in results if each and _maker(r).operands)}
+        depends = {*index, *(m for r in results if each and (m := projection(r)[0]).operands)}
         for v in values:
             if any(o in depends for o in v.operands):
                 depends.add(v)
@@ -272,10 +272,6 @@ class _Scalarizer:
 
 def _same_index(v: Value) -> bool:
     return isinstance(v.op.lowering, Element) and v.op.lowering.f is None
-
-
-def _maker(v: Value) -> Value:
-    return v.operands[0] if v.op.name == "get" else v
 
 
 def _repeatable(v: Value) -> bool:

@@ -9,6 +9,7 @@ from symc.ir.dtypes import ARITHMETIC
 from symc.ir.facts import Facts
 from symc.ir.op import Element, Linear, Op, register
 from symc.ir.types import DTYPES, TensorType, is_inexact
+from symc.ir.value import Value
 
 
 def _reference(x, dtype):
@@ -43,3 +44,8 @@ cast = register(Op(
     "Convert to `dtype` as NumPy's astype does; complex to real drops the imaginary part.",
     facts=Facts(rounding="short", range=ranges.of_cast),
 ))  # fmt: skip
+
+
+def in_dtype(x: Value, dtype: np.dtype) -> Value:
+    """Converts a value that has another dtype; of complex numbers the real part stays where others are wanted."""
+    return x if x.dtype == dtype else cast(x, dtype=dtype)

@@ -29,7 +29,7 @@ from symc.ir.ops.leaf import scalar
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.logic import where
 from symc.ir.ops.reduce import sum_
-from symc.ir.ops.shape import broadcast, flip, pad, reshape, slice_, transpose
+from symc.ir.ops.shape import broadcast, flip, in_order, pad, reshape, slice_
 from symc.ir.ops.windows import (
     WRITTEN_OUT,
     Steps,
@@ -121,8 +121,7 @@ def _columns(x: Value, lead: int, window: Window, stride: Steps, dilation: Steps
 
 def _front(x: Value, axis: int) -> Value:
     """``x`` with an axis moved to the front."""
-    order = (axis, *[a for a in range(x.ndim) if a != axis])
-    return x if axis == 0 else transpose(x, perm=order)
+    return in_order(x, (axis, *[a for a in range(x.ndim) if a != axis]))
 
 
 def _plain_conv(x: Value, w: Value, lead: int, groups: int, stride: Steps, dilation: Steps) -> Value:

@@ -9,6 +9,7 @@ import numpy as np
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Decompose, Op, lookup, register, splat
 from symc.ir.ops.arithmetic import abs_, mul
+from symc.ir.ops.cast import in_dtype
 from symc.ir.ops.compare import eq, gt
 from symc.ir.ops.elementwise import batch_leading, like
 from symc.ir.ops.factor import lu_factor
@@ -21,7 +22,6 @@ from symc.ir.ops.matrix import (
     diagonal_of,
     eye,
     imaginary,
-    in_dtype,
     rows_and_columns,
     side,
     swapped,

@@ -40,7 +40,7 @@ from symc.ir.ops.matrix import (
     to_triangle,
     well_conditioned,
 )
-from symc.ir.ops.shape import slice_
+from symc.ir.ops.shape import slice_along
 from symc.ir.size_extremes import minimum
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
@@ -180,7 +180,7 @@ def _qr_reference(a, mode):
 
 
 def _first_columns(x: Value, k) -> Value:
-    return slice_(x, start=(0,) * x.ndim, size=(*x.shape[:-1], k), step=(1,) * x.ndim)
+    return slice_along(x, x.ndim - 1, 0, k)
 
 
 def _qr_parts(v: Value) -> tuple[Value, Value, Value]:

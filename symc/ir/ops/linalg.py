@@ -12,7 +12,7 @@ from symc.errors import DTypeError, ShapeError
 from symc.ir.facts import Facts
 from symc.ir.op import Extern, Multilinear, Op, register
 from symc.ir.ops.arithmetic import conjugate
-from symc.ir.ops.shape import transpose
+from symc.ir.ops.shape import in_order
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 
@@ -95,8 +95,7 @@ def _cotangent(g: Value, x: Value, other: Value, contract, batch, g_free_first: 
         return dot(other, g, contract=(other_free, g_other), batch=(batch[1], g_batch))
     out = dot(g, other, contract=(g_other, other_free), batch=(g_batch, batch[1]))
     sources = [*batch[0], *x_free, *left]
-    perm = tuple(sources.index(i) for i in range(x.ndim))
-    return out if perm == tuple(range(x.ndim)) else transpose(out, perm=perm)
+    return in_order(out, [sources.index(i) for i in range(x.ndim)])
 
 
 def meets(v: Value, k: int, places: tuple[np.ndarray, ...] | None = None) -> tuple[Any, Any]:

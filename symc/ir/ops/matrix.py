@@ -17,7 +17,7 @@ from symc.errors import DTypeError, LinAlgError, ShapeError
 from symc.ir.dim import Size
 from symc.ir.op import lookup, splat
 from symc.ir.ops.arithmetic import conjugate
-from symc.ir.ops.cast import cast
+from symc.ir.ops.cast import cast, in_dtype
 from symc.ir.ops.compare import eq, ge, gt, le, lt
 from symc.ir.ops.elementwise import batch_leading, like
 from symc.ir.ops.index import gather, scatter
@@ -190,11 +190,6 @@ def to_triangle(s: Value, lower: bool) -> Value:
     middle = in_dtype(lookup("real")(s), s.dtype) if s.dtype.kind == "c" else s
     inside = (gt if lower else lt)(rows, columns)
     return where(inside, s + adjoint(s), where(eq(rows, columns), middle, like(s, 0)))
-
-
-def in_dtype(x: Value, dtype: np.dtype) -> Value:
-    """Between real and complex: of a complex number the real part is kept."""
-    return x if x.dtype == dtype else cast(x, dtype=dtype)
 
 
 def imaginary(x: Value) -> Value:

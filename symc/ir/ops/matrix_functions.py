@@ -14,6 +14,7 @@ from symc.errors import DTypeError, LinAlgError, ShapeError
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Decompose, Extern, Op, lookup, register
 from symc.ir.ops.arithmetic import abs_, maximum, neg
+from symc.ir.ops.cast import in_dtype
 from symc.ir.ops.compare import gt
 from symc.ir.ops.elementwise import batch_leading, like
 from symc.ir.ops.factor import square
@@ -30,7 +31,6 @@ from symc.ir.ops.matrix import (
     each_dtype,
     eye,
     hermitian,
-    in_dtype,
     inverse_or_zero,
     normal,
     one_by_one,

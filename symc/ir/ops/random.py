@@ -27,7 +27,7 @@ from symc.ir.ops.elementwise import batch_leading, check_arity, check_same, elem
 from symc.ir.ops.leaf import scalar, size
 from symc.ir.ops.logic import and_, shl, shr, where
 from symc.ir.ops.math import digamma, erfcx, exp, log, sqrt, trigamma
-from symc.ir.ops.shape import broadcast, reshape, slice_
+from symc.ir.ops.shape import broadcast, reshape, slice_along
 from symc.ir.types import DTYPE_NAMES, DTYPES, TensorType
 from symc.ir.value import Value
 
@@ -91,9 +91,7 @@ def _bits_reference(key: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) ->
 
 def _word(key: Value, w: int) -> Value:
     """One word of a key, or of every key in an array of them."""
-    lead = key.shape[:-1]
-    part = slice_(key, start=(*[0] * len(lead), w), size=(*lead, 1), step=(1,) * key.ndim)
-    return reshape(part, shape=lead)
+    return reshape(slice_along(key, key.ndim - 1, w, 1), shape=key.shape[:-1])
 
 
 def spread(x: Value, first: int, shape: tuple[Size, ...]) -> Value:

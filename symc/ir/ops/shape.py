@@ -13,13 +13,13 @@ import numpy as np
 
 from symc.errors import IndexingError, InternalError, ShapeError
 from symc.ir import ranges
-from symc.ir.dim import Size, ceildiv, floordiv, known_equal, known_nonnegative, mod, product
+from symc.ir.dim import Size, known_equal, product
 from symc.ir.facts import Facts
 from symc.ir.op import Element, Linear, Op, View, lookup, register
 from symc.ir.ops.leaf import scalar
 from symc.ir.size_extremes import maximum, minimum
 from symc.ir.types import TensorType
-from symc.ir.value import Value, first_line
+from symc.ir.value import Value
 
 Shape = tuple[Size, ...]
 
@@ -121,6 +121,11 @@ reshape: Op = register(Op(
 ))  # fmt: skip
 
 
+def in_shape(x: Value, shape: Sequence[Size]) -> Value:
+    """Reshapes a value that has another shape."""
+    return x if x.shape == tuple(shape) else reshape(x, shape=tuple(shape))
+
+
 # --- transpose --------------------------------------------------------------------------------------------------------
 
 
@@ -144,6 +149,11 @@ transpose: Op = register(Op(
                   ((np.arange(24.0).reshape(2, 3, 4),), dict(perm=(2, 0, 1)))]),
     "Result axis i is operand axis `perm[i]`.",
 ))  # fmt: skip
+
+
+def in_order(x: Value, perm: Sequence[int]) -> Value:
+    """Transposes a value whose axes are in another order."""
+    return x if tuple(perm) == tuple(range(x.ndim)) else transpose(x, perm=tuple(perm))
 
 
 # --- slice ------------------------------------------------------------------------------------------------------------
@@ -232,6 +242,15 @@ def _least(v: Value):
 
 
 slice_.facts.requires, slice_.facts.least = _fits, _least
+
+
+def slice_along(x: Value, axis: int, start: Size, size: Size, step: int = 1) -> Value:
+    """``size`` elements along one axis, from ``start`` on."""
+    if (start, size, step) == (0, x.shape[axis], 1):
+        return x
+    return slice_(x, start=tuple(start if a == axis else 0 for a in range(x.ndim)),
+                  size=tuple(size if a == axis else n for a, n in enumerate(x.shape)),
+                  step=tuple(step if a == axis else 1 for a in range(x.ndim)))
 
 
 def flip(x: Value, axes: tuple[int, ...]) -> Value:
@@ -344,8 +363,7 @@ def _concat_transpose(g, v):
     axis = v.attrs["axis"]
     out, at = [], 0
     for o in v.operands:
-        out.append(slice_(g, start=tuple(at if a == axis else 0 for a in range(g.ndim)), size=o.shape,
-                          step=(1,) * g.ndim))
+        out.append(slice_along(g, axis, at, o.shape[axis]))
         at = at + o.shape[axis]
     return out
 
@@ -377,54 +395,5 @@ concat = register(Op(
 ))  # fmt: skip
 
 
-# --- ensure_shape -----------------------------------------------------------------------------------------------------
-
-
-def _ensure_infer(t: TensorType, shape: Shape) -> TensorType:
-    if len(shape) != t.ndim:
-        raise ShapeError(f"ensure_shape: {t} has {t.ndim} axes, ({', '.join(map(str, shape))}) has {len(shape)}")
-    for a, (have, want) in enumerate(zip(t.shape, shape, strict=True)):
-        if known_equal(have, want) is False:
-            raise ShapeError(f"ensure_shape: axis {a} has size {have}, not {want}")
-    return t.with_shape(shape)
-
-
-def _ensure_reference(x, shape):
-    if x.shape != tuple(shape):
-        raise ShapeError(f"sizes differ: an array of shape {x.shape} must have shape {tuple(shape)}")
-    return x
-
-
-ensure_shape: Op = register(Op(
-    "ensure_shape", _ensure_infer, _ensure_reference,
-    Linear(lambda g, v: (ensure_shape(g, shape=v.operands[0].shape),)),
-    View(), frozenset({"movement", "asserts"}),
-    lambda: iter([((np.ones((2, 3)),), dict(shape=(2, 3)))]),
-    "The operand, whose sizes are asserted to be `shape`: the source of guards.",
-    Facts(element=lambda v, index, at: at(0, index)),
-))  # fmt: skip
-
-
-def ensured(v: Value, shape: Sequence[Size]) -> Value:
-    """Ensures sizes, where they are not these already."""
-    return v if v.shape == tuple(shape) else ensure_shape(v, shape=tuple(shape))
-
-
-def axis_ensured(v: Value, axis: int, size: Size) -> Value:
-    """Ensures the size of one axis."""
-    return ensured(v, [*v.shape[:axis], size, *v.shape[axis + 1:]])
-
-
-def at_least(v: Value, axis: int, least: Size) -> Value:
-    """Ensures that an axis is not shorter. Raises ShapeError where it is known to be."""
-    n = v.shape[axis]
-    if isinstance(n, int) and isinstance(least, int) and n < least:
-        raise ShapeError(f"axis {axis} has size {n}; at least {least} are needed",
-                         values=[("operand", v.type, first_line(v))])
-    return v if known_nonnegative(n - least) else axis_ensured(axis_ensured(v, axis, maximum(n, least)), axis, n)
-
-
 broadcast.facts.in_logs = broadcast
 
-__all__ = ["at_least", "axis_ensured", "broadcast", "ceildiv", "concat", "ensure_shape", "ensured", "flip", "floordiv",
-           "mod", "pad", "reshape", "slice_", "transpose"]

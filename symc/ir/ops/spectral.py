@@ -18,6 +18,7 @@ from symc.errors import GradientError
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Extern, Op, lookup, register
 from symc.ir.ops.arithmetic import conjugate
+from symc.ir.ops.cast import in_dtype
 from symc.ir.ops.elementwise import batch_leading
 from symc.ir.ops.matrix import (
     Sample,
@@ -34,7 +35,6 @@ from symc.ir.ops.matrix import (
     each_dtype,
     hermitian,
     imaginary,
-    in_dtype,
     inverse_or_zero,
     normal,
     part,

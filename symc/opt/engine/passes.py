@@ -20,7 +20,7 @@ from symc.ir.bodies import is_control
 from symc.ir.facts import Facts
 from symc.ir.function import Function, with_sizes_unified
 from symc.ir.garbage import no_collections
-from symc.ir.ops.shape import ensure_shape
+from symc.ir.ops.ensure import ensure_shape
 from symc.ir.phases import phase
 from symc.ir.record import dataclass, field, fields
 from symc.ir.traverse import every_value, postorder, replace

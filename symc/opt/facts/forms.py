@@ -120,8 +120,8 @@ def turned_steps(v: Value, n: Size | None = None) -> Steps | None:
     if v.op is broadcast or v.op is transpose or v.op is reshape:
         inner = turned_steps(v.operands[0], n)
         return None if inner is None else _moved(v, inner)
-    if v.op.name == "constant" and v.ndim == 1 and (n is None or known_equal(v.shape[0], n)):
-        return _turned_constant(v.attrs["value"].data)
+    if v.data is not None and v.ndim == 1 and (n is None or known_equal(v.shape[0], n)):
+        return _turned_constant(v.data)
     if v.op.name != "mod":
         return None
     steps, over = (steps_of(o) for o in v.operands)
@@ -201,7 +201,7 @@ def band_of(v: Value) -> Band | None:
 
 def on_diagonal(mask: Value) -> bool:
     """True if a mask is true on the main diagonal of its last two axes alone."""
-    if mask.op.name == "constant" and mask.ndim == 2 and mask.dtype.kind == "b":
+    if mask.data is not None and mask.ndim == 2 and mask.dtype.kind == "b":
         return is_eye(mask)
     b = band_of(mask)
     return b is not None and (b.relation, b.offset, b.row, b.column) == ("eq", 0, mask.ndim - 2, mask.ndim - 1)
@@ -218,8 +218,8 @@ def is_eye(v: Value) -> bool:
         return on_diagonal(v.operands[0]) and ones is not None and zeros is not None and ones == 1 and zeros == 0
     if v.op is broadcast and v.attrs["axes"][-2:] == (v.ndim - 2, v.ndim - 1):
         return is_eye(v.operands[0])
-    if v.op.name == "constant" and v.ndim == 2:
-        data = v.attrs["value"].data
+    data = v.data
+    if data is not None and v.ndim == 2:
         return bool(data.size <= MOST_ELEMENTS and np.array_equal(data, np.eye(*data.shape, dtype=data.dtype)))
     return False
 

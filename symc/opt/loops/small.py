@@ -144,8 +144,8 @@ def _formula(v: Value, index: Sequence[Value]) -> Value:
     if not v.shape:
         return v
     form = v.op.lowering
-    if v.op is constant:
-        return _constant(v.attrs["value"].data, index)
+    if v.data is not None:
+        return _constant(v.data, index)
     if not isinstance(form, Element) or form.f is None:
         raise TooLarge
     return form.f(v, list(index), lambda k, at: _formula(v.operands[k], at))

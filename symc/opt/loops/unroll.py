@@ -12,7 +12,7 @@ from symc.ir.op import Element, splat
 from symc.ir.ops.control import BOOL, chosen, cond, scan
 from symc.ir.ops.leaf import constant, scalar
 from symc.ir.ops.logic import where
-from symc.ir.ops.shape import broadcast, concat, reshape, slice_
+from symc.ir.ops.shape import broadcast, concat, reshape, slice_along
 from symc.ir.reference import run_values
 from symc.ir.traverse import postorder, region_params, replace
 from symc.ir.types import TensorType
@@ -86,9 +86,7 @@ def _steps(loop: Loop) -> Results | None:
 
 
 def _row(x: Value, t: int) -> Value:
-    rest = x.shape[1:]
-    one = slice_(x, start=(t, *[0] * len(rest)), size=(1, *rest), step=(1,) * x.ndim)
-    return reshape(one, shape=rest)
+    return reshape(slice_along(x, 0, t, 1), shape=x.shape[1:])
 
 
 def _never(loop: Loop) -> Results | None:

@@ -25,7 +25,7 @@ from symc.ir.ops.arithmetic import add, div, mul
 from symc.ir.ops.gemm import gemm
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.linalg import dot
-from symc.ir.ops.shape import reshape
+from symc.ir.ops.shape import in_shape, reshape
 from symc.ir.ops.store import is_epilogue
 from symc.ir.record import dataclass, field
 from symc.ir.value import Value
@@ -190,7 +190,7 @@ def _add(start: Value | None, beta: Coefficient, v: Value, alpha: Coefficient, e
         return v
     operands = list(product.operands)
     if start is not None:
-        operands.append(start if product is v else reshape(start, shape=product.shape))
+        operands.append(in_shape(start, product.shape))
     times, terms = [], size_of(product.operands[0].shape[i] for i in product.attrs["contract"][0])
     for name, c in (("alpha", alpha), ("beta", beta)):
         by = _factor([unguarded(edit.done[s], terms) if name == "alpha" else edit.done[s] for s in c.times],
@@ -202,7 +202,7 @@ def _add(start: Value | None, beta: Coefficient, v: Value, alpha: Coefficient, e
     other = 0.0 if start is None else _shortest(beta.number, product.dtype)
     axes = {k: product.attrs[k] for k in ("contract", "batch")}
     out = gemm(*operands, **axes, alpha=number, beta=other, times=tuple(times))
-    return out if product is v else reshape(out, shape=v.shape)
+    return in_shape(out, v.shape)
 
 
 def _factor(times: list[Value], over: list[Value]) -> Value | None:

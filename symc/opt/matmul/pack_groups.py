@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from symc.ir.dim import Size
 from symc.ir.ops.linalg import dot, free_axes
-from symc.ir.ops.shape import reshape, slice_
+from symc.ir.ops.shape import reshape, slice_along
 from symc.ir.record import dataclass
 from symc.ir.value import Value
 from symc.opt.matmul.pack_costs import MARGIN, copies, saved_by_sharing
@@ -164,7 +164,7 @@ def packed(group: Group, note: Callable[[Value, Sequence[Value]], None]) -> dict
     at: Size = 0
     for part in group.parts.values:
         n: Size = 1 if first.axis is None else part.shape[first.axis]
-        made[part] = _slice(whole, axis, at, n)
+        made[part] = slice_along(whole, axis, at, n)
         at = at + n
     out = {}
     for p in group.products:
@@ -173,8 +173,3 @@ def packed(group: Group, note: Callable[[Value, Sequence[Value]], None]) -> dict
         note(piece, [p.value])
         note(out[p.value], [p.value])
     return out
-
-
-def _slice(x: Value, axis: int, start, size) -> Value:
-    shape = tuple(size if a == axis else n for a, n in enumerate(x.shape))
-    return slice_(x, start=tuple(start if a == axis else 0 for a in range(x.ndim)), size=shape, step=(1,) * x.ndim)

@@ -8,7 +8,7 @@ from symc.ir.ops.cast import cast
 from symc.ir.ops.gemm import gemm
 from symc.ir.ops.linalg import contract_first, dot, free_axes
 from symc.ir.ops.reduce import sum_
-from symc.ir.ops.shape import broadcast, transpose
+from symc.ir.ops.shape import broadcast, in_order, transpose
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
@@ -82,8 +82,7 @@ def dot_as_sum(v: Value) -> Value | None:
 
 def _spread(x: Value, axes: list[int], space: tuple[Size, ...]) -> Value:
     """``x`` with each axis at its place in a space."""
-    order = tuple(sorted(range(x.ndim), key=lambda axis: axes[axis]))
-    turned = x if order == tuple(range(x.ndim)) else transpose(x, perm=order)
+    turned = in_order(x, sorted(range(x.ndim), key=axes.__getitem__))
     return turned if turned.shape == space else broadcast(turned, axes=tuple(sorted(axes)), shape=space)
 
 

@@ -19,7 +19,7 @@ from symc.ir.ops.leaf import iota, scalar
 from symc.ir.ops.leaf import size as size_value
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.matrix import product
-from symc.ir.ops.shape import broadcast, concat, pad, reshape, slice_, transpose
+from symc.ir.ops.shape import broadcast, concat, pad, reshape, slice_along, transpose
 from symc.ir.ops.solve import inv, solve
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
@@ -91,19 +91,11 @@ def squares_of_kronecker(v: Value) -> tuple[Value, Value] | None:
     return found if found and all(x.shape[0] == x.shape[1] for x in found) else None
 
 
-def rows_of(x: Value, start: Size, size: Size, axis: int = 0) -> Value:
-    """``size`` neighbours along an axis."""
-    starts = tuple(start if a == axis else 0 for a in range(x.ndim))
-    return slice_(
-        x, start=starts, size=tuple(size if a == axis else n for a, n in enumerate(x.shape)), step=(1,) * x.ndim
-    )
-
-
 def _split(x: Value, sizes: Sequence[Size], axis: int) -> list[Value]:
     at: Size = 0
     out = []
     for n in sizes:
-        out.append(rows_of(x, at, n, axis))
+        out.append(slice_along(x, axis, at, n))
         at = at + n
     return out
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from symc.ir.op import lookup, splat
 from symc.ir.ops.index import gather
 from symc.ir.ops.reduce import COMBINING, sum_
-from symc.ir.ops.shape import broadcast, concat, reshape, slice_, transpose
+from symc.ir.ops.shape import broadcast, concat, reshape, slice_, slice_along, transpose
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value
@@ -17,12 +17,6 @@ from symc.opt.facts.forms import unit_axes
 
 #: A concatenation of concatenations is opened up to this many parts.
 MOST_PARTS = 64
-
-
-def _part(x: Value, start: int, size: int) -> Value:
-    """``size`` rows of x."""
-    rest = x.ndim - 1
-    return slice_(x, start=(start, *[0] * rest), size=(size, *x.shape[1:]), step=(1,) * x.ndim)
 
 
 @rewrite(
@@ -77,8 +71,8 @@ def _joined(v: Value, same: Callable[[Value, Value], bool], join: Callable[[Sequ
     needs=["slice"],
     equation="concat(x[:3], x[3:5]) -> x[:5]",
     examples=lambda: [
-        (lambda x: concat(_part(x, 0, 3), _part(x, 3, 2), axis=0))(leaf(9, 2)),
-        (lambda x, y: concat(y, _part(x, 2, 3), _part(x, 5, 2), axis=0))(leaf(9), leaf(2)),
+        (lambda x: concat(slice_along(x, 0, 0, 3), slice_along(x, 0, 3, 2), axis=0))(leaf(9, 2)),
+        (lambda x, y: concat(y, slice_along(x, 0, 2, 3), slice_along(x, 0, 5, 2), axis=0))(leaf(9), leaf(2)),
     ],
 )
 def concat_of_adjacent_slices(v: Value) -> Value | None:

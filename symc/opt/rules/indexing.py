@@ -12,7 +12,7 @@ from typing import Any
 
 from symc.ir.dim import Size, known_nonnegative, product, size_name
 from symc.ir.op import lookup, splat
-from symc.ir.ops.cast import cast
+from symc.ir.ops.cast import in_dtype
 from symc.ir.ops.dynamic_slice import dynamic_slice
 from symc.ir.ops.index import gather
 from symc.ir.ops.kernel import checked_index
@@ -256,7 +256,7 @@ def gather_of_iota(v: Value) -> Value | None:
     along = x.attrs["axis"]
     if along in v.attrs["axes"]:
         i = checked_index(indices[v.attrs["axes"].index(along)], x, along)
-        i = i if i.dtype == v.dtype else cast(i, dtype=v.dtype)
+        i = in_dtype(i, v.dtype)
         return broadcast(i, axes=tuple(range(i.ndim)), shape=v.shape)
     return iota(shape=v.shape, axis=depth_of(v) + other_axes(v).index(along), dtype=v.dtype)
 

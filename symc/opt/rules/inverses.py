@@ -19,7 +19,7 @@ from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import log
 from symc.ir.ops.matrix import product, swapped
-from symc.ir.ops.shape import broadcast, reshape, transpose
+from symc.ir.ops.shape import broadcast, in_order, in_shape, reshape, transpose
 from symc.ir.ops.solve import cho_solve, inv, lu_solve, solve, solve_triangular
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
@@ -79,24 +79,15 @@ def inverse_times(v: Value) -> Value | None:
 def _solved(a: Value, b: Value, axis: int, batch: Axes, trans: str, left: bool) -> Value:
     """``op(a)^-1 @ b`` over ``axis`` of b, in the order of axes that the product had."""
     free = free_axes(b, (axis,), batch)
-    columns = _in_order(b, (*batch, axis, *free))
+    columns = in_order(b, (*batch, axis, *free))
     wide = [b.shape[i] for i in free]
     lead = [b.shape[i] for i in batch]
-    x = with_matrix(a, reshape_to(columns, (*lead, b.shape[axis], product_of(wide))), trans)
-    x = reshape_to(x, (*lead, b.shape[axis], *wide))
+    x = with_matrix(a, in_shape(columns, (*lead, b.shape[axis], product_of(wide))), trans)
+    x = in_shape(x, (*lead, b.shape[axis], *wide))
     if left or not free:
         return x
     n = len(batch)
-    return _in_order(x, (*range(n), *range(n + 1, x.ndim), n))
-
-
-def _in_order(x: Value, perm: Axes) -> Value:
-    return x if perm == tuple(range(x.ndim)) else transpose(x, perm=perm)
-
-
-def reshape_to(x: Value, shape: tuple) -> Value:
-    """``x`` in another shape, if it has another one."""
-    return x if x.shape == tuple(shape) else reshape(x, shape=tuple(shape))
+    return in_order(x, (*range(n), *range(n + 1, x.ndim), n))
 
 
 def with_matrix(a: Value, b: Value, trans: str) -> Value:

@@ -18,7 +18,7 @@ from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq, isnan
 from symc.ir.ops.index import gather
 from symc.ir.ops.kernel import check_index, checked_index
-from symc.ir.ops.leaf import array, constant, iota, size
+from symc.ir.ops.leaf import array, iota, size
 from symc.ir.ops.linalg import dot, free_axes, matmul
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import ceil, floor
@@ -353,8 +353,7 @@ def search_of_iota(v: Value) -> Value | None:
 
 def _is_count(v: Value) -> bool:
     """True of 0, 1, 2, ... as a vector."""
-    if v.op is constant:
-        data = v.attrs["value"].data
-        return np.array_equal(data, np.arange(data.size))
+    if v.data is not None:
+        return np.array_equal(v.data, np.arange(v.data.size))
     base = v.operands[0] if v.op is cast else v
     return base.op is iota and base.dtype in (I64, v.dtype)

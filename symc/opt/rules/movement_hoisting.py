@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from symc.ir.op import lookup
 from symc.ir.ops.linalg import matmul
-from symc.ir.ops.shape import broadcast, inverse_permutation, reshape, transpose
+from symc.ir.ops.shape import broadcast, in_order, in_shape, inverse_permutation, reshape, transpose
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
@@ -45,13 +45,11 @@ def _transposed(x: Value, perm: tuple[int, ...], context: Context) -> Value:
     if splat_of(x) is not None:
         return broadcast(x.operands[0], axes=(), shape=tuple(x.shape[p] for p in perm))
     if x.op is transpose:
-        inner = tuple(x.attrs["perm"][p] for p in perm)
-        return x.operands[0] if inner == tuple(range(x.ndim)) else transpose(x.operands[0], perm=inner)
+        return in_order(x.operands[0], [x.attrs["perm"][p] for p in perm])
     if x.op is broadcast:
         inverse = inverse_permutation(perm)
         places = [inverse[a] for a in x.attrs["axes"]]
-        order = tuple(sorted(range(len(places)), key=places.__getitem__))
-        part = x.operands[0] if order == tuple(range(len(places))) else transpose(x.operands[0], perm=order)
+        part = in_order(x.operands[0], sorted(range(len(places)), key=places.__getitem__))
         return broadcast(part, axes=tuple(sorted(places)), shape=tuple(x.shape[p] for p in perm))
     out = transpose(x, perm=perm)
     swapped = transpose_of_dot.apply(out, context)
@@ -87,10 +85,8 @@ def _reshaped(x: Value, v: Value, units: dict[int, int]) -> Value:
     if x.op is broadcast:
         inner = x.operands[0]
         axes = tuple(units[a] for a in x.attrs["axes"] if a in units)
-        narrow = tuple(n for n in inner.shape if n != 1)
-        part = inner if narrow == inner.shape else reshape(inner, shape=narrow)
+        part = in_shape(inner, [n for n in inner.shape if n != 1])
         return broadcast(part, axes=axes, shape=v.shape) if part.shape != v.shape else part
     if x.op is reshape:
-        x = x.operands[0]
-        return x if x.shape == v.shape else reshape(x, shape=v.shape)
+        return in_shape(x.operands[0], v.shape)
     return reshape(x, shape=v.shape)

@@ -8,8 +8,9 @@ slices rise towards the leaves, so that only what is read is computed. All exact
 from __future__ import annotations
 
 from symc.ir.op import splat
+from symc.ir.ops.ensure import ensure_shape
 from symc.ir.ops.reduce import sum_
-from symc.ir.ops.shape import broadcast, ensure_shape, inverse_permutation, pad, reshape, slice_, transpose
+from symc.ir.ops.shape import broadcast, inverse_permutation, pad, reshape, slice_, transpose
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from symc.ir.dim import Size, known_nonnegative
 from symc.ir.ops.leaf import iota, scalar
-from symc.ir.ops.shape import broadcast, concat, inverse_permutation, pad, reshape, slice_, transpose
+from symc.ir.ops.shape import broadcast, concat, inverse_permutation, pad, reshape, slice_, slice_along, transpose
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
@@ -22,7 +22,7 @@ WINDOW = ("start", "size", "step")
 
 def row(x: Value, k: int = 1) -> Value:
     """Row ``k`` of x, its axis kept."""
-    return slice_(x, start=(k, *[0] * (x.ndim - 1)), size=(1, *x.shape[1:]), step=(1,) * x.ndim)
+    return slice_along(x, 0, k, 1)
 
 
 def is_whole(v: Value, axis: int) -> bool:

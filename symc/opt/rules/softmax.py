@@ -8,7 +8,7 @@ from symc.ir.ops.kernel import checked_index
 from symc.ir.ops.leaf import iota
 from symc.ir.ops.math import exp, log
 from symc.ir.ops.reduce import logsumexp, max_, spread, sum_
-from symc.ir.ops.shape import broadcast, reshape, slice_
+from symc.ir.ops.shape import broadcast, reshape, slice_, slice_along
 from symc.ir.ops.softmax import log_softmax, log_softmax_at, softmax
 from symc.ir.ranges import wrapped_index
 from symc.ir.traverse import rebuild
@@ -67,8 +67,7 @@ def softmax_by_hand(v: Value) -> Value | None:
 
 def _part(e: Value, axis: int = 1, size: int = 1) -> Value:
     """The first elements of ``e`` along an axis."""
-    sizes = tuple(size if a == axis else n for a, n in enumerate(e.shape))
-    return slice_(e, start=(0,) * e.ndim, size=sizes, step=(1,) * e.ndim)
+    return slice_along(e, axis, 0, size)
 
 
 @rewrite(

@@ -17,7 +17,7 @@ from symc.ir.ops.math import exp, log, sqrt
 from symc.ir.ops.matrix import adjoint, by_row, diagonal_matrix, diagonal_of, eye, product, swapped
 from symc.ir.ops.matrix_functions import expm
 from symc.ir.ops.reduce import prod, sum_
-from symc.ir.ops.shape import broadcast, reshape, transpose
+from symc.ir.ops.shape import broadcast, in_order, reshape
 from symc.ir.ops.solve import cho_solve, factored, inv, solve
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
@@ -386,6 +386,5 @@ def product_with_diagonal(v: Value) -> Value | None:
             continue
         out = x if line is None else x * broadcast(line, axes=(*batch[k], c[0]), shape=x.shape)
         rest = [a for a in range(n, x.ndim) if a != c[0]]
-        perm = (*range(n), c[0], *rest) if k == 0 else (*range(n), *rest, c[0])
-        return out if perm == tuple(range(x.ndim)) else transpose(out, perm=perm)
+        return in_order(out, (*range(n), c[0], *rest) if k == 0 else (*range(n), *rest, c[0]))
     return None

@@ -13,6 +13,7 @@ from symc.ir.dim import Dim
 from symc.ir.function import Function
 from symc.ir.ops.control import cond, scan
 from symc.ir.ops.control import while_ as while_op
+from symc.ir.ops.kernel import projection
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.shape import reshape
 from symc.ir.ops.store import is_epilogue
@@ -146,7 +147,7 @@ def of_fuse(before: Function, after: Function) -> Iterator[Reason]:
         readers: dict[Value, dict[Value, None]] = {}
         for v in f.values():
             for o in v.operands:
-                source = o.operands[0] if o.op.name == "get" else o
+                source, _ = projection(o)
                 if source.op.name == "fused" and v.op.name != "get":
                     readers.setdefault(source, {})[v] = None
         for k in kernels:

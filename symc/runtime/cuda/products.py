@@ -17,9 +17,9 @@ from symc.codegen.plan.gemm import Gemm, as_gemm
 from symc.ir.dim import Size
 from symc.ir.ops.arithmetic import mul
 from symc.ir.ops.gemm import combine, gemm, parts, product_of, scale
-from symc.ir.ops.linalg import Axes, free_axes
+from symc.ir.ops.linalg import free_axes
 from symc.ir.ops.reduce import sum_
-from symc.ir.ops.shape import broadcast, transpose
+from symc.ir.ops.shape import broadcast, in_order
 from symc.ir.plan import Step
 from symc.ir.record import dataclass
 from symc.ir.traverse import close_over
@@ -194,14 +194,10 @@ def _summed(v: Value, a: Value | None = None, b: Value | None = None) -> Value:
     a, b = v.operands[0] if a is None else a, v.operands[1] if b is None else b
     contract, batch = v.attrs["contract"], v.attrs["batch"]
     rows, columns = free_axes(a, contract[0], batch[0]), free_axes(b, contract[1], batch[1])
-    x, y = _in_order(a, (*batch[0], *rows, *contract[0])), _in_order(b, (*batch[1], *columns, *contract[1]))
+    x, y = in_order(a, (*batch[0], *rows, *contract[0])), in_order(b, (*batch[1], *columns, *contract[1]))
     n, m, k = len(batch[0]), len(rows), len(columns)
     shape = (*v.shape, *(a.shape[i] for i in contract[0]))
     last = tuple(range(n + m + k, len(shape)))
     x = broadcast(x, axes=(*range(n + m), *last), shape=shape)
     y = broadcast(y, axes=(*range(n), *range(n + m, n + m + k), *last), shape=shape)
     return sum_(mul(x, y), axes=last) if last else mul(x, y)
-
-
-def _in_order(x: Value, axes: Axes) -> Value:
-    return x if axes == tuple(range(x.ndim)) else transpose(x, perm=axes)

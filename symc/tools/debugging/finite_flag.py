@@ -64,8 +64,8 @@ class _Flagged:
 
     def _look(self, v: Value, new: Value, given: Sequence[Value], doubtful: dict[Value, Value],
               flags: list[Value]) -> None:
-        if v.op.name == "constant":
-            if is_inexact(v.dtype) and not np.isfinite(v.attrs["value"].data).all():
+        if v.data is not None:
+            if is_inexact(v.dtype) and not np.isfinite(v.data).all():
                 doubtful[v] = splat(False, BOOL)
             return
         if not isinstance(v.type, TensorType) or not is_inexact(v.dtype) or v.op.name == "param":

@@ -9,6 +9,7 @@ from symc.codegen.kernel.names import significant_ops
 from symc.ir import location
 from symc.ir.function import Function, Hints
 from symc.ir.location import Inside, Loc
+from symc.ir.ops.kernel import projection
 from symc.ir.text import how_written, input_names, print_attrs, splat_of, told_attrs, written_in
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value
@@ -145,7 +146,7 @@ class Tables:
         """A key that is equal for values of which one took the place of the other."""
         if v in both:
             return v
-        known = [o.operands[0] if o.op.name == "get" else o for o in v.operands]
+        known = [projection(o)[0] for o in v.operands]
         own = [self._values[o] if k in both or not k.operands else -1 for o, k in zip(v.operands, known, strict=True)]
         return v.op, v.type, v.attrs, v.regions, tuple(sorted(own) if "commutative" in v.op.traits else own)
 
