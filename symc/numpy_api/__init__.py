@@ -13,6 +13,7 @@ import numpy as _np
 
 from symc.ir.types import DTYPES as _DTYPES
 from symc.numpy_api import fourier, matrices, updates
+from symc.numpy_api import methods as methods
 from symc.tensors import convert as _convert
 from symc.tensors.public import API as _API
 from symc.tensors.public import PROTOCOLS as _PROTOCOLS
