@@ -22,7 +22,7 @@ def fold_parts(v: Value) -> list[tuple[str, TensorType]]:
 
 
 def is_long(shape: tuple[Size, ...]) -> bool:
-    """May the last axis be longer than a chunk?"""
+    """True if the last axis may be longer than a chunk."""
     return bool(shape) and not (isinstance(shape[-1], int) and shape[-1] <= PARTIAL_SUM)
 
 

@@ -10,7 +10,7 @@ SPELLED = 3
 
 
 def is_kernel(v: Value) -> bool:
-    """Does a generated kernel compute ``v``?"""
+    """True if a generated kernel computes ``v``."""
     return v.op.name == "fused"
 
 

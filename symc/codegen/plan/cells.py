@@ -113,7 +113,7 @@ def nominal(size: Size) -> int:
 
 
 def is_view(v: Value) -> bool:
-    """Is ``v`` the same bytes as its operand?"""
+    """True if ``v`` is the same bytes as its operand."""
     return isinstance(v.op.lowering, View)
 
 
@@ -125,9 +125,10 @@ def source(v: Value) -> Source:
 
 
 def may_fail(v: Value) -> bool:
-    """Can computing ``v`` raise? Kernels without index checks and matrix products cannot; loops, and kernels that are
-    long loops, may be interrupted; any other call may fail, if only for want of memory. A branch may if a step of it
-    may."""
+    """True if computing ``v`` can raise.
+
+    Kernels without index checks and matrix products cannot; loops, and kernels that are long loops, may be interrupted;
+    any other call may fail, if only for want of memory. A branch may if a step of it may."""
     if is_product(v):
         return as_gemm(v) is None
     if isinstance(v.op.lowering, Control):
@@ -139,7 +140,7 @@ _stopping: weakref.WeakKeyDictionary[Region, bool] = weakref.WeakKeyDictionary()
 
 
 def stops(region: Region) -> bool:
-    """Does a kernel check indices or anything else, or look for signals?"""
+    """True if a kernel checks indices or anything else, or looks for signals."""
     found = _stopping.get(region)
     if found is None:
         found = _stopping[region] = any(
@@ -148,12 +149,12 @@ def stops(region: Region) -> bool:
 
 
 def plan_fails(plan: Plan, fails: Callable[[Value], bool]) -> bool:
-    """Can a step of the plan raise?"""
+    """True if a step of the plan can raise."""
     return any(step_fails(s, fails) for s in plan.steps)
 
 
 def step_fails(step: Step, fails: Callable[[Value], bool]) -> bool:
-    """Can a step raise? A loop or branch can if a step inside can."""
+    """True if a step can raise. A loop or branch can if a step inside can."""
     if step.kind == "control":
         return fails(step.value) or any(plan_fails(b, fails) for b in step.bodies)
     return step.kind != "copy" and fails(step.value)

@@ -63,11 +63,11 @@ class Order:
             self.run.append(self.run[-1] + (not self.known(b, a)))
 
     def known(self, b: Size, a: Size) -> bool:
-        """Is ``b >= a`` known?"""
+        """True if ``b >= a`` is known."""
         return at_least(b, a) or b - a in self.nonnegative
 
     def before(self, start: Size, nbytes: Size, other: Size) -> bool:
-        """Do ``nbytes`` bytes from ``start`` on end at or before ``other``?"""
+        """True if ``nbytes`` bytes from ``start`` on end at or before ``other``."""
         end = start + nbytes
         if self.known(other, end):
             return True

@@ -21,14 +21,14 @@ def at_least(a: Size, b: Size) -> bool:
 
 
 def multiple(size: Size, of: int) -> bool:
-    """Is a size known to be a multiple of a number?"""
+    """True if a size is known to be a multiple of a number."""
     if not isinstance(size, Dim):
         return size % of == 0
     return all(c % of == 0 or _multiple_atom(monomial, of) for monomial, c in size.terms)
 
 
 def _multiple_atom(monomial: Monomial, of: int) -> bool:
-    """Is one factor of a monomial the larger or smaller of two multiples?"""
+    """True if one factor of a monomial is the larger or smaller of two multiples."""
     return any(isinstance(a, Call) and a.fn in ("max", "min") and all(multiple(x, of) for x in a.args)
                for a, _ in monomial)
 

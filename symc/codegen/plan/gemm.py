@@ -34,7 +34,7 @@ class Gemm:
 
 
 def is_product(v: Value) -> bool:
-    """Is ``v`` a product of arrays?"""
+    """True if ``v`` is a product of arrays."""
     return v.op is dot or v.op is gemm
 
 

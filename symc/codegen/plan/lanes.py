@@ -127,7 +127,7 @@ def assigned(steps: Sequence[Step], before: Sequence[Sequence[int]], lanes: int,
 
 
 def _asks(step: Step) -> bool:
-    """Does the host have to know what is computed, to go on?"""
+    """True if the host has to know what is computed, to go on."""
     return step.kind == "control" and (
         step.value.op.name in ("while", "cond") or any(_asks(s) for b in step.bodies for s in b.steps))
 

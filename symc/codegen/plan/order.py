@@ -108,7 +108,7 @@ class Edges:
             self.extra.setdefault(b, []).append(s)
 
     def reach(self, s: int, wanted: set[int], budget: int) -> tuple[bool, int]:
-        """Does ``s`` lead to any of ``wanted``? (True when the budget of visits runs out.) And what is left of it."""
+        """True if ``s`` leads to any of ``wanted``, or the budget of visits runs out; and what is left of it."""
         seen, stack = {s}, [s]
         while stack:
             for t in self.after(stack.pop()):

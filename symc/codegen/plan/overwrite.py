@@ -42,7 +42,7 @@ class Placer:
         return tuple(out)
 
     def fits(self, s: int, over: int, r: int, c: int) -> bool:
-        """May result ``r`` of step ``s`` take the memory of cell ``over``, as far as this step's own reading goes?"""
+        """True if result ``r`` of step ``s`` may take the memory of cell ``over``, as far as its own reading goes."""
         if self.sizes[over] != self.sizes[c]:
             return False
         reads = self.w.reads[s]

@@ -106,7 +106,7 @@ class Cut:
                 self.dear[s] = whole[s] / size if size and self.can(s) else ALL
 
     def can(self, s: int) -> bool:
-        """Can step ``s`` run twice?"""
+        """True if step ``s`` can run twice."""
         w = self.w
         return bool(w.reads[s]) and s not in w.copies and not has_effect(w.values[s])
 

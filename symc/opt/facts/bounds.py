@@ -34,7 +34,7 @@ def in_bounds(index: Value, size: Size) -> bool:
 
 
 def indices_checked(v: Value) -> bool:
-    """Are all indices of a gather or scatter known to be in bounds? (True of ops that have none.)"""
+    """True if all indices of a gather or scatter are known to be in bounds, or there are none."""
     return all(in_bounds(v.operands[k], v.operands[0].shape[a]) for k, a in index_operands(v))
 
 

@@ -137,5 +137,5 @@ def together(coefficients: Sequence[Coefficient | None]) -> Coefficient | None:
 
 
 def is_size(s: Value) -> bool:
-    """Is it a size, as a number of some dtype?"""
+    """True if it is a size, as a number of some dtype."""
     return s.op.name == "size" or (s.op.name == "cast" and s.operands[0].op.name == "size")

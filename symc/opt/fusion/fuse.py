@@ -280,7 +280,7 @@ class Fusion:
                     target.take(g)
 
     def _may_wait(self, g: Group, target: Group) -> bool:
-        """May results of the function be computed later, in ``target``? Not where they then could not be in place."""
+        """True if its results may be computed later, in ``target``: not where they then could not be in place."""
         return g.checks == target.checks and not _updates(g, self.given) and not _updates(target, self.given)
 
     def _holds_much(self, g: Group, target: Group) -> bool:

@@ -138,7 +138,7 @@ class _Finder:
         return found[::-1]
 
     def _only_rows(self, s: Value, inner: Collection[Value]) -> bool:
-        """Is nothing read of ``s`` but rows, by the loops and by ops that are done in chunks?"""
+        """True if rows alone are read of ``s``, by the loops and by ops that are done in chunks."""
         if s in self.wanted or not self.by.get(s):
             return False
         for u in self.by[s]:
@@ -151,7 +151,7 @@ class _Finder:
 
 
 def _widens(op: RowOp) -> bool:
-    """Are the results at least as large as what they are made of, inputs aside? Else those should exist, not these."""
+    """True if results are as large as what they are made of, inputs aside, or larger: else those should exist."""
     made = [o for o in op.row_operands if o.operands]
     return sum(_nominal(o) for o in made) <= sum(_nominal(r) for r in op.results)
 

@@ -87,7 +87,7 @@ def _spread(x: Value, axes: list[int], space: tuple[Size, ...]) -> Value:
 
 
 def is_small(v: Value) -> bool:
-    """Are there few multiplications for each index of the batch axes?"""
+    """True if there are few multiplications for each index of the batch axes."""
     a, b = v.operands
     (_, contract_b), (batch_a, batch_b) = v.attrs["contract"], v.attrs["batch"]
     each = product([*[s for i, s in enumerate(a.shape) if i not in batch_a],
@@ -96,7 +96,7 @@ def is_small(v: Value) -> bool:
 
 
 def is_outer(v: Value) -> bool:
-    """Is there one multiplication for each element?
+    """True if there is one multiplication for each element.
 
     A kernel takes that in with what is around it. Alone, over the matrix it is added to, it takes as long as ``dger``
     in the cache, and up to 1.4 times that on 2048 x 2048; over another matrix it is one pass where ``dger`` needs two.

@@ -170,7 +170,7 @@ class _Lent:
 
 
 def is_versioned(max_version: tuple[int, int] | None) -> bool:
-    """Does a consumer that understands this version take capsules of DLPack 1?"""
+    """True if a consumer that understands this version takes capsules of DLPack 1."""
     return max_version is not None and max_version[0] >= 1
 
 

@@ -22,7 +22,7 @@ Matrix = list[list[Any]]
 
 
 def serves(letter: str, n: Size) -> bool:
-    """Are real matrices of this size taken here?"""
+    """True if real matrices of this size are taken here."""
     return letter in "sd" and isinstance(n, int) and 1 <= n <= MOST
 
 

@@ -17,7 +17,7 @@ MOST = 8
 
 
 def serves(letter: str, *sizes: Size) -> bool:
-    """Are products of these sizes computed here?"""
+    """True if products of these sizes are computed here."""
     return letter in "sd" and all(isinstance(n, int) and 1 <= n <= MOST for n in sizes)
 
 
