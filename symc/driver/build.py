@@ -15,7 +15,7 @@ from symc.ir.function import Function, Input, close_function
 from symc.ir.garbage import no_collections
 from symc.ir.location import Loc
 from symc.ir.record import replace
-from symc.ir.traverse import Substitution, postorder
+from symc.ir.traverse import Substitution, free_inputs, oldest_first
 from symc.ir.value import Value, first_line
 from symc.tensors.convert import as_tensor
 from symc.tensors.leaves import leaf_of, leaves_of_size, parts_of
@@ -53,7 +53,7 @@ def build(
             replaced = {t.value for t, _ in pairs(givens, "givens")}
             size, v = min(unknown.items(), key=lambda item: in_order(unknown).index(item[0]))
             leaf = _leaf_of_size(size, replaced, inputs is not None, closed.locations(v) if v is not None else [])
-            free = sorted([*free, leaf], key=lambda v: v.attrs["serial"])
+            free = oldest_first([*free, leaf])
         closed = replace(closed, guards=(*guards, *least_guards(closed)))
         labels = of_outputs(leaves, roots[: len(leaves)], args)
     shared = tuple(leaf_of(v).shared for v in states)
@@ -107,8 +107,7 @@ def _updates(updates: Any) -> list[tuple[Cell, Value]]:
 
 def free_leaves(roots: Sequence[Value]) -> list[Value]:
     """The free leaves, in order of creation."""
-    found = [v for v in postorder(roots) if v.op.name == "input"]
-    return sorted(found, key=lambda v: v.attrs["serial"])
+    return oldest_first(free_inputs(roots))
 
 
 def _leaf_of_size(size: str, replaced: set[Value], listed: bool, where: list[Loc]) -> Value:

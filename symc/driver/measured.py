@@ -25,7 +25,7 @@ from symc.ir.function import measured_names, mentioned_names
 from symc.ir.location import Loc
 from symc.ir.ops.kernel import projection
 from symc.ir.record import dataclass
-from symc.ir.traverse import postorder, with_inner
+from symc.ir.traverse import free_inputs, postorder, with_inner
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
@@ -83,7 +83,7 @@ def _check_options(options: Mapping[str, Any], loc: Loc) -> None:
 def _check_steps(numbers: Mapping[Measured, Value]) -> None:
     """Raise InputError for a size that is another in every step of a loop, or for every entry of a batch."""
     for n, v in numbers.items():
-        inner = next((u for u in postorder([v]) if u.op.name == "input" and leaf_of(u).role == "body"), None)
+        inner = next((u for u in free_inputs([v]) if leaf_of(u).role == "body"), None)
         if inner is not None:
             raise InputError(f"a size depends on {leaf_of(inner).name}: it would be another in every step of the loop, "
                              "or for every entry of the batch", values=[Tensor(inner).describe()],

@@ -66,7 +66,7 @@ def _numbers(given: Sequence[Any], name: str) -> list[int]:
 
 
 def specialized(built: Built, options: Mapping[str, Any], finish: Finish,
-                saved: Saved | None = None) -> SpecializedFunction:
+                saved: Saved | None) -> SpecializedFunction:
     """A function with its variants. ``finish`` compiles each; ``saved`` is of the one for all other sizes."""
     every: list[dict[str, int]] = options["specialize"]
     plain = {**options, "specialize": None}

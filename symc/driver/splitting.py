@@ -58,7 +58,7 @@ def is_part(shape: tuple[Size, ...], split: Split) -> bool:
     return bool(shape) and shape[0] in split.dims
 
 
-def check_split(f: Function, target: Target, donated: frozenset[int] = frozenset()) -> None:
+def check_split(f: Function, target: Target, donated: frozenset[int]) -> None:
     """Raise for a function that cannot run on several devices, or would give other results on each of them."""
     if not target.devices:
         return

@@ -26,7 +26,7 @@ from symc.ir.dim import Size
 from symc.ir.ops.control import scan
 from symc.ir.ops.kernel import results_of
 from symc.ir.record import dataclass
-from symc.ir.traverse import postorder, region_params
+from symc.ir.traverse import free_inputs, postorder, region_params
 from symc.ir.value import Value, fresh_input
 
 Maybe = Value | None
@@ -204,7 +204,7 @@ class _Backward:
         self.s, self.body, self.given = s, body, given
         order = postorder(body.results)
         cotangents = [*[leaf for leaf, _ in body.carried.values()], *body.seeds]
-        rows = [v for v in postorder([g for g in given if g is not None]) if v.op.name == "input"]
+        rows = free_inputs([g for g in given if g is not None])
         self.later = dependent(order, [*cotangents, *rows])  # known in the backward pass only
         self.varying = dependent(order, [*s.steps, *cotangents])
         self.stacks: dict[Value, Value] = dict(zip(s.rows, s.operands[s.carry : s.carry + s.xs], strict=True))

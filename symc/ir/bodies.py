@@ -20,7 +20,7 @@ from symc.ir.op import Control, Regional
 from symc.ir.ops.control import cond, scan, while_
 from symc.ir.ops.effect import has_effect
 from symc.ir.record import dataclass
-from symc.ir.traverse import postorder, region_params, replace
+from symc.ir.traverse import free_inputs, is_free_leaf, postorder, region_params, replace
 from symc.ir.value import Region, Value, built_values, param
 
 
@@ -83,7 +83,7 @@ def is_free(v: Value) -> bool:
     """A constant, size or iota, or one repeated: it costs nothing and depends on nothing."""
     while v.op.name == "broadcast":
         (v,) = v.operands
-    return not v.operands and v.op.name not in ("input", "param")
+    return not v.operands and not is_free_leaf(v)
 
 
 def close(params: Sequence[Value], captured: Sequence[Value], results: Sequence[Value]) -> Body:
@@ -163,5 +163,4 @@ def cond_over(which: Value, captured: Sequence[Value], branches: Sequence[Sequen
 
 def cond_of_leaves(which: Value, branches: Sequence[Sequence[Value]]) -> Value:
     """A choice among branches that are made of free leaves."""
-    used = [x for x in postorder([r for results in branches for r in results]) if x.op.name == "input"]
-    return cond_over(which, used, branches)
+    return cond_over(which, free_inputs([r for results in branches for r in results]), branches)

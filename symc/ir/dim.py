@@ -208,7 +208,7 @@ def fresh_size() -> Dim:
     return size_name(f"{_MARK}{next(_fresh)}")
 
 
-def measured_size(value: Any, where: Any = ()) -> Dim:
+def measured_size(value: Any, where: Any) -> Dim:
     """A new size that is the number ``value``, a free i64 scalar, is in a call."""
     name = Measured(f"{_MARK}{next(_fresh)}")
     name.value, name.where = value, where

@@ -12,7 +12,7 @@ from symc.ir.dim import Dim, Measured, Size, in_order, is_fresh, known_equal, si
 from symc.ir.location import Locs
 from symc.ir.record import dataclass, field, replace
 from symc.ir.size_values import names, solve, substitute
-from symc.ir.traverse import Substitution, close_over, postorder, with_inner
+from symc.ir.traverse import Substitution, close_over, free_inputs, postorder, with_inner
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType, TupleType, substitute_type
 from symc.ir.value import Region, Value, fresh_input, param
@@ -246,7 +246,7 @@ def with_sizes_unified(
     What a guard stands in front of is then seen as what it is, as in a closed function. The guards that are gone belong
     to the leaves: a leaf became the second of each pair where it was the first, with ``ensure_shape``.
     """
-    leaves = [v for v in postorder(roots) if v.op.name == "input" and isinstance(v.type, TensorType)]
+    leaves = [v for v in free_inputs(roots) if isinstance(v.type, TensorType)]
     solution = unify(collect_guards(roots), bound_names(v.type for v in leaves))
     changed = Substitution(solution)
     if not changed:

@@ -115,6 +115,16 @@ def is_free_leaf(v: Value) -> bool:
     return v.op.name in ("input", "param")
 
 
+def free_inputs(roots: Sequence[Value]) -> list[Value]:
+    """The ``input`` values that graphs are made of, as they are met."""
+    return [v for v in postorder(roots) if v.op.name == "input"]
+
+
+def oldest_first(inputs: Iterable[Value]) -> list[Value]:
+    """Free leaves in the order of their creation."""
+    return sorted(inputs, key=lambda v: v.attrs["serial"])
+
+
 def region_params(region: Region) -> list[Value]:
     """The param values of a region."""
     return list(region.leaves)

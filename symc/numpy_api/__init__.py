@@ -13,15 +13,14 @@ import numpy as _np
 
 from symc.ir.types import DTYPES as _DTYPES
 from symc.numpy_api import fourier, matrices, updates
-from symc.numpy_api import methods as methods
 from symc.tensors import convert as _convert
 from symc.tensors.public import API as _API
 from symc.tensors.public import PROTOCOLS as _PROTOCOLS
 
 for _family in """
     assembling creation decompositions differences dtypes elementwise equations histograms indexing joining linear
-    manipulation matrix_functions measured missing padding polynomials quantiles reductions replacing selection sorting
-    special_matrices statistics ufuncs window_functions
+    manipulation matrix_functions measured methods missing padding polynomials quantiles reductions replacing selection
+    sorting special_matrices statistics ufuncs window_functions
 """.split():
     _import(f"{__name__}.{_family}")  # which registers its functions
 for _d in _DTYPES.values():

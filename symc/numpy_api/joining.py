@@ -306,11 +306,11 @@ def _rolled(v: Value, axis: int, shift: Any) -> Value:
 # --- repeating --------------------------------------------------------------------------------------------------------
 
 
-def _count_of(item: Any, name: str = "repeat") -> Size | None:
+def _count_of(item: Any) -> Size | None:
     """The number of repetitions, if it is a size. Raises ShapeError for a negative one."""
     k = size_of(item)
     if isinstance(k, int) and k < 0:
-        raise ShapeError(f"{name}: nothing repeats {k} times")
+        raise ShapeError(f"repeat: nothing repeats {k} times")
     return k
 
 

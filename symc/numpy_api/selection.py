@@ -23,11 +23,11 @@ from symc.tensors.tensor import Tensor
 FEW = 16
 
 
-def in_range(index: Any, n: Any, name: str, mode: Any = "raise", help: str | None = None) -> Tensor:
+def in_range(index: Any, n: Any, name: str, mode: Any = "raise") -> Tensor:
     """Integers from 0 up to a size n: those outside are an error (in a call, if they are data), wrap or are clipped."""
     t, size = as_tensor(index), as_size(n)
     if t.dtype.kind not in "iu" and t.value.shape != (0,):
-        raise DTypeError(f"{name}: indices are integers, not {t.dtype}", values=rows([t]), help=help)
+        raise DTypeError(f"{name}: indices are integers, not {t.dtype}", values=rows([t]))
     t = API["astype"](t, "int64")
     if mode == "wrap":
         return API["remainder"](t, user_size(size))
@@ -40,7 +40,7 @@ def in_range(index: Any, n: Any, name: str, mode: Any = "raise", help: str | Non
         wrong = data[(data < 0) | (data >= size)]
         if wrong.size:
             raise OutOfRangeError(f"{name}: index {int(wrong.flat[0])} is out of bounds for size {size}",
-                                  values=rows([t]), help=help)
+                                  values=rows([t]))
         return t
     return Tensor(lookup("check_index")(t.value, size=size))
 

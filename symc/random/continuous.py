@@ -46,7 +46,7 @@ def uniform(key: Any, shape: Any = None, dtype: Any = None, low: Any = 0.0, high
     d = prepare("uniform", key, shape, dtype, low=(low, "any"), high=(high, "any"))
     a, b = d.parameters
     span = b - a if not (isinstance(low, int | float) and low == 0) else b
-    return location_scale(d, unit(d), a, span)
+    return location_scale(unit(d), a, span)
 
 
 @distribution
@@ -63,14 +63,14 @@ def normal(key: Any, shape: Any = None, dtype: Any = None, *, loc: Any = 0.0, sc
     float64 9.1.
     """
     d = prepare("normal", key, shape, dtype, loc=(loc, "any"), scale=(scale, "nonnegative"))
-    return location_scale(d, d.unit("unit_normal"), *d.parameters)
+    return location_scale(d.unit("unit_normal"), *d.parameters)
 
 
 @distribution
 def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, mean: Any = 0.0) -> Tensor:
     """exp of normal numbers with this mean and standard deviation ``sigma``."""
     d = prepare("lognormal", key, shape, dtype, mean=(mean, "any"), sigma=(sigma, "nonnegative"))
-    return Tensor(exp(location_scale(d, d.unit("unit_normal"), *d.parameters).value))
+    return Tensor(exp(location_scale(d.unit("unit_normal"), *d.parameters).value))
 
 
 @distribution
@@ -85,7 +85,7 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
     a, b = where(right, neg(b), a), where(right, neg(a), b)
     u = d.unit("unit_uniform", F64) + 2.0**-54
     z = maximum(minimum(where(lt(b, -_FAR), _far_tail(a, b, u), _middle(a, b, u)), b), a)
-    return Tensor(convert(location_scale(d, where(right, neg(z), z), centre, width).value, d.dtype))
+    return Tensor(convert(location_scale(where(right, neg(z), z), centre, width).value, d.dtype))
 
 
 _FAR = 30.0
@@ -111,7 +111,7 @@ def _far_tail(a: Value, b: Value, u: Value) -> Value:
 def exponential(key: Any, shape: Any = None, dtype: Any = None, *, scale: Any = 1.0) -> Tensor:
     """Exponential numbers with mean ``scale``."""
     d = prepare("exponential", key, shape, dtype, scale=(scale, "nonnegative"))
-    return location_scale(d, d.unit("unit_exponential"), None, d.parameters[0])
+    return location_scale(d.unit("unit_exponential"), None, d.parameters[0])
 
 
 def _signed(d: Draw, f: Any) -> Value:
@@ -126,7 +126,7 @@ def _signed(d: Draw, f: Any) -> Value:
 def laplace(key: Any, shape: Any = None, dtype: Any = None, *, loc: Any = 0.0, scale: Any = 1.0) -> Tensor:
     """Numbers with density exp(-abs(x - loc) / scale) / (2 scale)."""
     d = prepare("laplace", key, shape, dtype, loc=(loc, "any"), scale=(scale, "nonnegative"))
-    return location_scale(d, _signed(d, lambda x: x), *d.parameters)
+    return location_scale(_signed(d, lambda x: x), *d.parameters)
 
 
 @distribution
@@ -134,14 +134,14 @@ def logistic(key: Any, shape: Any = None, dtype: Any = None, *, loc: Any = 0.0, 
     """loc + scale * log(u / (1 - u)) for uniform u, accurate in both tails."""
     d = prepare("logistic", key, shape, dtype, loc=(loc, "any"), scale=(scale, "nonnegative"))
     e = d.unit("unit_exponential")
-    return location_scale(d, log(expm1(e)), *d.parameters)  # e is at most 45
+    return location_scale(log(expm1(e)), *d.parameters)  # e is at most 45
 
 
 @distribution
 def gumbel(key: Any, shape: Any = None, dtype: Any = None, *, loc: Any = 0.0, scale: Any = 1.0) -> Tensor:
     """loc - scale * log(-log(u)) for uniform u, accurate in both tails."""
     d = prepare("gumbel", key, shape, dtype, loc=(loc, "any"), scale=(scale, "nonnegative"))
-    return location_scale(d, d.unit("unit_gumbel"), *d.parameters)
+    return location_scale(d.unit("unit_gumbel"), *d.parameters)
 
 
 @distribution
@@ -151,28 +151,28 @@ def cauchy(key: Any, shape: Any = None, dtype: Any = None, *, loc: Any = 0.0, sc
     v = d.bits()
     halves = (v, more(v, 0)) if d.dtype == F64 else (cast(v, dtype=U32), cast(shr(v, 32), dtype=U32))
     x, y = (unit_normal(b) for b in halves)
-    return location_scale(d, convert(x / y, d.dtype), *d.parameters)
+    return location_scale(convert(x / y, d.dtype), *d.parameters)
 
 
 @distribution
 def rayleigh(key: Any, scale: Any = 1.0, shape: Any = None, dtype: Any = None) -> Tensor:
     """scale * sqrt(2 e) for exponential e."""
     d = prepare("rayleigh", key, shape, dtype, scale=(scale, "nonnegative"))
-    return location_scale(d, sqrt(2 * d.unit("unit_exponential")), None, d.parameters[0])
+    return location_scale(sqrt(2 * d.unit("unit_exponential")), None, d.parameters[0])
 
 
 @distribution
 def weibull(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, scale: Any = 1.0) -> Tensor:
     """scale * e**(1 / a) for exponential e."""
     d = prepare("weibull", key, shape, dtype, a=(a, "positive"), scale=(scale, "nonnegative"))
-    return location_scale(d, exp(log(d.unit("unit_exponential")) / d.parameters[0]), None, d.parameters[1])
+    return location_scale(exp(log(d.unit("unit_exponential")) / d.parameters[0]), None, d.parameters[1])
 
 
 @distribution
 def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, scale: Any = 1.0) -> Tensor:
     """Numbers above ``scale`` with P(X > x) = (scale / x)**b, as in jax.random. (NumPy's is this less one.)"""
     d = prepare("pareto", key, shape, dtype, b=(b, "positive"), scale=(scale, "nonnegative"))
-    return location_scale(d, exp(d.unit("unit_exponential") / d.parameters[0]), None, d.parameters[1])
+    return location_scale(exp(d.unit("unit_exponential") / d.parameters[0]), None, d.parameters[1])
 
 
 @distribution

@@ -230,7 +230,7 @@ def _check_fits(name: str, asked: tuple[Size, ...], own: tuple[Size, ...], label
                          help="the shape is that of the result, not of draws for each parameter")  # fmt: skip
 
 
-def location_scale(draw: Draw, x: Value, loc: Any = None, scale: Any = None) -> Tensor:
+def location_scale(x: Value, loc: Any = None, scale: Any = None) -> Tensor:
     """loc + scale * x, where numbers that change nothing are left out."""
     if scale is not None:
         x = _combine("mul", x, scale, 1)

@@ -22,7 +22,7 @@ from symc.tensors.tensor import Tensor
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None, *, scale: Any = 1.0) -> Tensor:
     """Numbers with density proportional to x**(a - 1) exp(-x / scale)."""
     d = prepare("gamma", key, shape, dtype, a=(a, "nonnegative"), scale=(scale, "nonnegative"))
-    return location_scale(d, gamma_draw(d.bits(), d.parameters[0]), None, d.parameters[1])
+    return location_scale(gamma_draw(d.bits(), d.parameters[0]), None, d.parameters[1])
 
 
 @distribution
@@ -68,7 +68,7 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, loc: Any = 0.0
     d = prepare("t", key, shape, dtype, df=(df, "positive"), loc=(loc, "any"), scale=(scale, "nonnegative"))
     df_, centre, width = d.parameters
     bits, half = d.bits(), df_ * 0.5
-    return location_scale(d, _normal(more(bits, 0), d) * sqrt(half / gamma_draw(more(bits, 1), half)), centre, width)
+    return location_scale(_normal(more(bits, 0), d) * sqrt(half / gamma_draw(more(bits, 1), half)), centre, width)
 
 
 def _normal(bits: Value, d: Draw) -> Value:
@@ -91,7 +91,7 @@ def maxwell(key: Any, shape: Any = None, dtype: Any = None, *, scale: Any = 1.0)
     d = prepare("maxwell", key, shape, dtype, scale=(scale, "nonnegative"))
     bits = d.bits()
     x, y, z = (_normal(b, d) for b in (bits, more(bits, 0), more(bits, 1)))
-    return location_scale(d, sqrt(x * x + y * y + z * z), None, d.parameters[0])
+    return location_scale(sqrt(x * x + y * y + z * z), None, d.parameters[0])
 
 
 @distribution

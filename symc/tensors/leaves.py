@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from symc.ir.function import bound_names
 from symc.ir.location import Loc
 from symc.ir.record import dataclass, replace
-from symc.ir.traverse import postorder
+from symc.ir.traverse import oldest_first, postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
 from symc.tensors.pytree import Nest, flatten
@@ -81,7 +81,7 @@ def parts_of(whole: Whole, found: Sequence[Value]) -> list[Value]:
 def leaves_of_size(name: str) -> list[Value]:
     """The leaves alive whose shapes mention a size, in order of creation."""
     found = [v for v in list(_leaves) if name in bound_names([v.type])]  # type: ignore[list-item]
-    return sorted(found, key=lambda v: v.attrs["serial"])
+    return oldest_first(found)
 
 
 def records(value: Value) -> list[tuple[Value, Leaf]]:

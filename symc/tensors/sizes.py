@@ -220,7 +220,7 @@ def size_of(item: Any) -> Size | None:
         return None
 
 
-def named_size(item: Any, what: str = "a size") -> Size:
+def named_size(item: Any, what: str) -> Size:
     """As ``as_size``, where a string names a size: in the shapes of inputs, which give the names their numbers.
 
     Raises InputError for a string that is no identifier.

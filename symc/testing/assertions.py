@@ -11,6 +11,7 @@ from typing import Any
 
 from symc.errors import PipelineError, did_you_mean
 from symc.ir.function import Function
+from symc.ir.traverse import oldest_first
 from symc.ir.value import Value
 from symc.opt import UNFUSED, Optimized, lookup_rule, optimize
 from symc.opt.engine.pass_registry import find_pass
@@ -110,7 +111,7 @@ def assert_rewrites(before: Any, arrow: str, after: Any, pipeline: str = UNFUSED
     if arrow not in ("->", "!->", "<->"):
         raise PipelineError(f"assert_rewrites: {arrow!r} is no arrow", help=did_you_mean(arrow, ("->", "!->", "<->")))
     left, right = (v.value if not isinstance(v, Value) else v for v in (before, after))
-    leaves = sorted({*free_leaves(left), *free_leaves(right)}, key=lambda x: x.attrs["serial"])
+    leaves = oldest_first({*free_leaves(left), *free_leaves(right)})
     tidy = pipeline if arrow == "<->" else "canonicalize"
     ends = [
         optimize(as_function(v, leaves=leaves), p, strict=True).function.body.results[0]

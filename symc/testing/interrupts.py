@@ -79,20 +79,18 @@ def digest(states: Sequence[sc.SharedVariable]) -> tuple[bytes, ...]:
 
 def check_atomic(
     f: Callable[[], Any], states: Sequence[sc.SharedVariable], points: Iterable[int] = range(MANY),
-    handler: Any = signal.default_int_handler, prepare: Callable[[], Any] = lambda: None,
+    handler: Any = signal.default_int_handler,
 ) -> tuple[int, int]:
     """Interrupt ``f`` at the points given, as far as it has them: ``states`` are old or all new, and nothing is left
-    locked. ``prepare``: done before each call. How often they were old and new."""
+    locked. How often they were old and new."""
     start = [s.get_value() for s in states]
     old = digest(states)
-    prepare()
     f()
     new = digest(states)
     counts = [0, 0]
     for n in points:
         for s, value in zip(states, start, strict=True):
             s.set_value(value)
-        prepare()
         stopped = interrupted(f, n, handler)
         now = digest(states)
         assert now in (old, new), f"torn at point {n}: {[a == b for a, b in zip(now, old, strict=True)]} are old"
@@ -103,7 +101,6 @@ def check_atomic(
             break
     for s, value in zip(states, start, strict=True):
         s.set_value(value)
-    prepare()
     f()
     assert digest(states) == new
     return counts[0], counts[1]

@@ -18,7 +18,7 @@ from symc.ir.dim import Size, size_name
 from symc.ir.op import lookup, splat
 from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.text import splat_of
-from symc.ir.traverse import postorder
+from symc.ir.traverse import free_inputs, oldest_first, postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input, make
 from symc.opt.engine.rule import Rule
@@ -38,7 +38,7 @@ OTHERS = {
 
 def free_leaves(v: Value) -> list[Value]:
     """The inputs of a left side, in order."""
-    return sorted((x for x in postorder([v]) if x.op.name == "input"), key=lambda x: x.attrs["serial"])
+    return oldest_first(free_inputs([v]))
 
 
 def rebuilt(v: Value, done: dict[Value, Value], new: Callable[[Value, list[Value]], Value] | None = None) -> Value:

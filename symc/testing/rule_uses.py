@@ -19,7 +19,7 @@ from symc.ir.function import Function, Input
 from symc.ir.op import splat
 from symc.ir.ops.reduce import sum_
 from symc.ir.text import splat_of
-from symc.ir.traverse import close_over, postorder, rebuild
+from symc.ir.traverse import close_over, oldest_first, postorder, rebuild
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input, held
 from symc.opt.engine.passes import Optimized, optimize
@@ -37,7 +37,7 @@ def as_function(*values: Value, leaves: Sequence[Value] | None = None) -> Functi
     """A function of the free leaves of some values."""
     if leaves is None:
         found = {x for v in values for x in free_leaves(v)}
-        leaves = sorted(found, key=lambda x: x.attrs["serial"])
+        leaves = oldest_first(found)
     inputs = tuple(Input(f"x{k}", x.type, declared=x.type) for k, x in enumerate(leaves))  # type: ignore[arg-type]
     return Function("f", inputs, close_over(leaves, list(values)))
 

@@ -29,6 +29,8 @@ from symc.transforms.autodiff import _output
 
 Arrays = list[np.ndarray]
 MODES = ("rev", "fwd", "hvp")
+#: Of so many elements of an argument the derivative is checked along each alone.
+MOST_ELEMENTS = 8
 
 
 def verify_grad(fn: Callable[..., Any], points: Sequence[Any], modes: Sequence[str] = MODES, *, rtol: float = 1e-5,
@@ -80,11 +82,11 @@ def _direction(rng: np.random.Generator, arrays: Arrays) -> Arrays:
     return [draw(a) for a in arrays]
 
 
-def _unit_directions(arrays: Arrays, limit: int = 8) -> list[Arrays]:
+def _unit_directions(arrays: Arrays) -> list[Arrays]:
     """One element at a time, for the first few elements of each argument: a wrong element has nowhere to hide."""
     out = []
     for k, a in enumerate(arrays):
-        for i in range(min(a.size, limit)):
+        for i in range(min(a.size, MOST_ELEMENTS)):
             t = [np.zeros_like(b) for b in arrays]
             t[k].reshape(-1)[i] = 1
             out.append(t)

@@ -22,7 +22,7 @@ from symc.ir.bodies import branch_captures, built, close
 from symc.ir.ops.call import Rule, Site, call, rules
 from symc.ir.ops.kernel import results_of
 from symc.ir.record import dataclass, field
-from symc.ir.traverse import postorder
+from symc.ir.traverse import free_inputs
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.tensors.callsite import caller, user_code
@@ -267,7 +267,7 @@ def _wrapped(found: Any, argument: Nest) -> bool:
 
 def _matters(results: Sequence[Value], captured: Value) -> bool:
     """True if results have a derivative by a value from outside, and that by an input or a state."""
-    leaves = [v for v in postorder([captured]) if v.op.name == "input" and varies(v.type)]
+    leaves = [v for v in free_inputs([captured]) if varies(v.type)]
     return varies(captured.type) and connected(results, [captured])[0] and any(connected([captured], leaves))
 
 

@@ -13,7 +13,7 @@ from symc.ir import location
 from symc.ir.dim import Measured, Size, known_different, measured_size
 from symc.ir.function import measured_names
 from symc.ir.ops.ensure import ensured
-from symc.ir.traverse import Substitution, postorder
+from symc.ir.traverse import Substitution, free_inputs
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import DTYPE_NAMES, TensorType
 from symc.ir.value import Value, fresh_input
@@ -74,8 +74,7 @@ def _copies(outputs: Any, changes: Sequence[tuple[Any, Any]]) -> list[tuple[Any,
     taken = {id(k.value if isinstance(k, Tensor) else k) for k, _ in changes}
     held = [t.value for t in held_tensors(leaves)]
     found: list[tuple[Any, Any]] = [
-        (Tensor(v), _copy(v)) for v in postorder(held)
-        if v.op.name == "input" and leaf_of(v).role != "body" and id(v) not in taken]
+        (Tensor(v), _copy(v)) for v in free_inputs(held) if leaf_of(v).role != "body" and id(v) not in taken]
     return [*found, *[(v, Deferred(None, name=v.name, dtype=v.known_dtype, loc=v.loc, default=v.default))
                       for v in free_variables(leaves) if id(v) not in taken]]
 
@@ -114,7 +113,7 @@ def _measured_again(done: Sequence[Value], known: Sequence[Measured]) -> list[Va
 
 
 def _at(sizes: Mapping[str, Size], roots: Sequence[Value]) -> list[Value]:
-    leaves = {v: v for v in postorder(roots) if v.op.name == "input"}
+    leaves = {v: v for v in free_inputs(roots)}
     return Substitution(sizes).values(roots, leaves, location.move) if sizes else list(roots)
 
 

@@ -74,7 +74,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
 
 def _call(fn: Callable[..., Any], in_axes: Any, out_axes: Any, /, *args: Any, **kwargs: Any) -> Any:
     leaves, structure = flatten((args, kwargs))
-    axes = _in_axes(in_axes, structure, fn)
+    axes = _in_axes(in_axes, structure)
     names = _names(fn, structure)
     batched = [k for k, axis in enumerate(axes) if axis is not None]
     tensors = {k: _argument(leaves[k], axes[k], names[k]) for k in batched}
@@ -115,7 +115,7 @@ def _names(fn: Callable[..., Any], structure: Nest) -> list[str]:
     return out
 
 
-def _in_axes(in_axes: Any, structure: Nest, fn: Callable[..., Any]) -> list[Axis]:
+def _in_axes(in_axes: Any, structure: Nest) -> list[Axis]:
     """The axis of every leaf of the arguments."""
     positional, keyword = structure.children
     if isinstance(in_axes, tuple | list):

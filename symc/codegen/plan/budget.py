@@ -140,7 +140,7 @@ def _eager(w: Work, sizes: Mapping[str, int]) -> Sequence[int]:
     late = update_edges(w, placer)
     found = [order(w)]
     for edges in [late, Edges(w)] if late.any else [late]:
-        found += [greedy(w, edges, numbers), topological(w, edges, _by_level(w))]
+        found += [greedy(w, edges, numbers), topological(edges, _by_level(w))]
     areas = [sum(curve(w, sequence, placer, numbers, _scratch(w, sizes))) for sequence in found]
     return found[areas.index(min(areas))]
 
@@ -215,7 +215,7 @@ def _planned(planner: Planner, f: Function, donated: frozenset[int], values: Seq
     sequence = [at[v] for v in dict.fromkeys(values) if v in at]
     given = set(sequence)
     sequence += [s for s in range(len(w.values)) if s not in given]
-    return _fitted(planner, f, w, topological(w, Edges(w), sequence), budget)
+    return _fitted(planner, f, w, topological(Edges(w), sequence), budget)
 
 
 class Rebuilt:

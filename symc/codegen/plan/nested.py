@@ -36,7 +36,7 @@ def nest(v: Value, f: Function, depth: int, plan: Planner) -> Nest:
     ys = region.results[carries:]
     body = plan(_function(f, "body", region, names, [*ys, *[region.results[k] for k in computed]], computed))
     moves, round_trip = _moves(body, computed)
-    fixed = {k: _buffer(body, s, names, len(ys)) for k, s in sources.items()}
+    fixed = {k: _buffer(body, s, names) for k, s in sources.items()}
     moves += [(body.given[k], b) for k, b in fixed.items() if b != body.given[k]]
     second = [n for n in dict.fromkeys(body.results[len(ys):]) if body.buffers[n].kind == "result"]
     in_scratch = [*second, *[body.given[k] for k in computed if body.given[k] in round_trip]]
@@ -102,7 +102,7 @@ def read_where_it_lies(region: Region, carries: int) -> dict[int, int]:
             del found[k]
 
 
-def _buffer(body: Plan, at: int, names: Sequence[str], ys: int) -> str:
+def _buffer(body: Plan, at: int, names: Sequence[str]) -> str:
     return body.given[at] if at < len(names) else body.results[at - len(names)]
 
 

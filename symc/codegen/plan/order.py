@@ -30,9 +30,9 @@ def order(w: Work, exact: int = EXACT) -> list[int]:
     free, late = Edges(w), update_edges(w, placer)
 
     def sequences(edges: Edges) -> list[tuple[int, list[int]]]:
-        found = [topological(w, edges, program) if edges.any else program]
+        found = [topological(edges, program) if edges.any else program]
         if len(program) <= MANY:
-            found.append(topological(w, edges, needs_order(w, numbers)))
+            found.append(topological(edges, needs_order(w, numbers)))
         found.append(greedy(w, edges, numbers))
         return [(peak(w, c, placer, numbers), c) for c in found]
 
@@ -152,7 +152,7 @@ def _counts(edges: Edges) -> list[int]:
     return counts
 
 
-def topological(w: Work, edges: Edges, priority: Sequence[int]) -> list[int]:
+def topological(edges: Edges, priority: Sequence[int]) -> list[int]:
     """The sequence that follows ``priority`` (a permutation) as closely as the edges allow."""
     rank = [0] * (edges.n + 1)
     for k, s in enumerate(priority):

@@ -251,7 +251,7 @@ class Cut:
         program = list(range(len(d.emits)))
         orders = [program]
         if w.targets:
-            orders.append(topological(w, update_edges(w, placer), program))
+            orders.append(topological(update_edges(w, placer), program))
         found = [(max(curve(w, o, placer, numbers, scratch), default=0), k) for k, o in enumerate(orders)]
         most, best = min(found)
         return [d.emits[s] for s in orders[best]], most

@@ -160,13 +160,13 @@ def _eig_reference(a):
     return np.ascontiguousarray(w, complex_dtype(a.dtype)), np.ascontiguousarray(v, complex_dtype(a.dtype))
 
 
-def _eig_inner(a: Value, vectors: Value, da: Value) -> Value:
+def _eig_inner(vectors: Value, da: Value) -> Value:
     return factored(vectors, product(as_complex(da), vectors))
 
 
 def _eig_jvp(tangents, v):
     w, vectors = v[0], v[1]
-    inner = _eig_inner(v.operands[0], vectors, tangents[0])
+    inner = _eig_inner(vectors, tangents[0])
     dv = product(vectors, gaps(w, w.dtype) * inner)
     along = diagonal_of(product(vectors, dv, left="c"))
     return [diagonal_of(inner), dv - _columns_scaled(vectors, along)]
@@ -213,7 +213,7 @@ def _eigvals_reference(a):
 
 def _eigvals_jvp(tangents, v):
     (a,) = v.operands
-    return diagonal_of(_eig_inner(a, eig(a)[1], tangents[0]))
+    return diagonal_of(_eig_inner(eig(a)[1], tangents[0]))
 
 
 def _eigvals_vjp(g, v):

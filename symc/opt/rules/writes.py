@@ -35,7 +35,7 @@ def _zeros(like: Value) -> Value:
     return splat(0, like.type)
 
 
-def _three(mode: str = "add"):
+def _three():
     """x, updates, an index."""
     return leaf(9, 2), leaf(4, 2), index(4)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symc.ir.traverse import close_over, postorder, region_params, replace
+from symc.ir.traverse import close_over, free_inputs, oldest_first, postorder, region_params, replace
 from symc.ir.value import Value
 from symc.opt.engine.pass_registry import all_passes
 from symc.opt.engine.provenance import expression
@@ -109,7 +109,7 @@ def before_and_after(r: Rule) -> list[tuple[str, str]]:
     canonical = [q for q in all_rules("canonicalize") if OPT_IN not in q.tags]
     out = []
     for example in r.examples():
-        leaves = sorted((x for x in postorder([example]) if x.op.name == "input"), key=lambda x: x.attrs["serial"])
+        leaves = oldest_first(free_inputs([example]))
         region = close_over(leaves, [example])  # the order of operands depends on what leaves are called
         names = dict(zip(region_params(region), [*"xyzuvw", *(f"x{k}" for k in range(99))], strict=False))
         for v in (region.results[0], Rewriter(canonical).run(region.results)[0]):

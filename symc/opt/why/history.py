@@ -50,7 +50,7 @@ def overview(out: Optimized) -> str:
     return "\n".join(lines)
 
 
-def history_of(out: Optimized, roots: Sequence[Value], title: str, ends: Mapping[Value, str] | None = None) -> str:
+def history_of(out: Optimized, roots: Sequence[Value], title: str, ends: Mapping[Value, str]) -> str:
     """History of some values of the function as it was written, and of what they are made of.
 
     ``ends``: what to say of values of the final function (which kernel they are computed in, say).
@@ -64,7 +64,7 @@ def history_of(out: Optimized, roots: Sequence[Value], title: str, ends: Mapping
     lines += [*_numbered(made, 1)] if made else ["  no rule changed it"]
     if part:
         lines += ["  it became a part of something else:", *_numbered(part, len(made) + 1)]
-    lines += _finally(out, followed, names, ends or {})
+    lines += _finally(out, followed, names, ends)
     return "\n".join(lines)
 
 

@@ -65,7 +65,7 @@ def lower_product(step: Step, number: Number, compute: str = "highest") -> Lower
     return None if form is None else _Lowering(step, form, number, compute).lowered()
 
 
-def column_major(m: int, n: int, k: int, form: Gemm, batch: int = 1) -> dict:
+def column_major(m: int, n: int, k: int, form: Gemm, batch: int) -> dict:
     """The sizes and layout of a product whose matrices are stored by rows, as cuBLAS calls them. Its first operand is
     the second matrix, its second operand the first one."""
     joined = form.shared == "b" and not form.trans_a

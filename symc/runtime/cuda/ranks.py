@@ -138,7 +138,7 @@ class RanksProgram:
     """A plan on every rank. ``dims``: the sizes of first axes that are parts."""
 
     def __init__(self, plan: Plan, where: Group, precision: str, dims: frozenset[Size]):
-        self.plan, self.group, self._dims = plan, where, dims
+        self.plan, self.group = plan, where
         self.programs = [CudaProgram(plan, c, precision, rank)
                          for c, rank in zip(where.contexts, where.communicators, strict=True)]
         outputs = len(plan.function.outputs)

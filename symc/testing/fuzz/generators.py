@@ -12,7 +12,7 @@ from symc.ir.function import Function
 from symc.ir.op import lookup, splat
 from symc.ir.ops.kernel import results_of
 from symc.ir.record import replace as replace_fields
-from symc.ir.traverse import postorder, replace
+from symc.ir.traverse import free_inputs, postorder, replace
 from symc.ir.types import DTYPES, TensorType, TupleType
 from symc.ir.value import Region, Value, fresh_input, make
 from symc.opt.engine.rule import Rule, all_rules, lookup_rule
@@ -145,7 +145,7 @@ def rules(seed: int, aim: str = "") -> Program:
     if rng.random() < 0.25:
         narrow = retyped(left, "f32")
         left = left if narrow is None else narrow
-    leaves = [v for v in postorder([left]) if v.op.name == "input"]
+    leaves = free_inputs([left])
     dtypes = tuple(dict.fromkeys([*_names(leaves), "bool"]))
     grower = Grower(rng, dtypes)
     grower.leaves, grower.pool = [], []

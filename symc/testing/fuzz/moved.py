@@ -15,7 +15,7 @@ import numpy as np
 
 from symc.ir.op import lookup, splat
 from symc.ir.ops.shape import slice_along
-from symc.ir.traverse import postorder
+from symc.ir.traverse import free_inputs, postorder
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.engine.rule import lookup_rule
@@ -179,7 +179,7 @@ def moved(seed: int, aim: str = "") -> Program:
     if aim:
         known = examples_of(lookup_rule(aim))
         left = [_resized(rng, one_of(rng, known))]
-        mover.leaves, mover.pool = [v for v in postorder(left) if v.op.name == "input"], [*left, *left]
+        mover.leaves, mover.pool = free_inputs(left), [*left, *left]
     mover.grow(int(rng.integers(0 if aim else 2, 6 if aim else 9)))
     made = [v for v in mover.pool if v.operands]
     f = closed(mover.leaves, [*left, *made[-4:]] or mover.pool[:1])
