@@ -29,6 +29,9 @@ from symc.tensors.state import concrete, converted
 
 #: How many tuples of shapes are remembered as accepted, of functions that run elsewhere than on the CPU.
 REMEMBERED = 256
+#: What is wrong where a size is less than a guard asks for, by what for (see ``Guard``).
+_TOO_SMALL = {"index": "an index is out of bounds", "length": "a length is negative", "window": "a window does not fit",
+              "elements": "there are too few elements", "variant": "a variant serves these sizes"}
 
 
 @dataclass(frozen=True)
@@ -334,38 +337,21 @@ class Signature:
             guard = replace(guard, least="elements")
         sides = [(guard.left, left), (guard.right, right)]
         sides.sort(key=lambda side: source.get(str(side[0]), (len(shapes), 0)))
-        said = [
-            self._axis(*source[str(s)], shapes)
-            if str(s) in source
-            else (f"{s} = {n}" if isinstance(s, Dim) else str(n))
-            for s, n in sides
-        ]
+        said = [self._axis(*source[str(s)], shapes) if str(s) in source else f"{s} = {n}" if isinstance(s, Dim)
+                else str(n) for s, n in sides]
         involved = sorted({source[n][0] for s, _ in sides for n in names(s)})
-        if guard.least:
-            known = source.get(str(guard.left))
-            size = self._axis(*known, shapes) if known else f"{guard.left} = {left}"
-            error, why = (
-                (ShapeError, "a length is negative") if guard.least == "length" else
-                (ShapeError, "a window does not fit") if guard.least == "window" else
-                (ShapeError, "there are too few elements") if guard.least == "elements" else
-                (ShapeError, "a variant serves these sizes") if guard.least == "variant" else
-                (IndexingError, "an index is out of bounds"))
-            raise error(
-                f"{self.function}: {size} must be at least {right}; {why}",
-                values=[self._row(k, shapes[k]) for k in involved],
-                where=location.in_order(guard.locs),
-            )
-        help = None
-        if 1 in (left, right):
-            help = "a size of 1 is broadcast only where it is declared: shape=(1, ...)"
-        elif not all(isinstance(s, Dim) for s, _ in sides):
-            help = "shared variables, constants and declared sizes have fixed the other side"
-        raise ShapeError(
-            f"{self.function}: {said[0]} must equal {said[1]}",
-            values=[self._row(k, shapes[k]) for k in involved],
-            where=location.in_order(guard.locs),
-            help=help,
-        )
+        kind, what, help = self._too_small(guard, left, right, source, shapes) if guard.least else (
+            ShapeError, f"{said[0]} must equal {said[1]}", _help_of_unequal(sides))
+        raise kind(f"{self.function}: {what}", values=[self._row(k, shapes[k]) for k in involved],
+                   where=location.in_order(guard.locs), help=help)
+
+    def _too_small(self, guard: Guard, left: int, right: int, source: Mapping[str, tuple[int, int]],
+                   shapes: tuple) -> tuple[type[SymcError], str, str | None]:
+        """Kind of error and text for a size that is below what a guard asks for."""
+        known = source.get(str(guard.left))
+        size = self._axis(*known, shapes) if known else f"{guard.left} = {left}"
+        kind: type[SymcError] = IndexingError if guard.least == "index" else ShapeError
+        return kind, f"{size} must be at least {right}; {_TOO_SMALL[guard.least]}", None
 
     # --- words --------------------------------------------------------------------------------------------------------
 
@@ -377,6 +363,14 @@ class Signature:
         what = f"argument {k}, %{i.name}" if i.role == "arg" else f"state %{i.name}"
         given = f", given {_shape(shape)}" if shape is not None else ""
         return what, f"{self._types[k]}{given}", i.loc
+
+
+def _help_of_unequal(sides: Sequence[tuple[Size, int]]) -> str | None:
+    if 1 in [n for _, n in sides]:
+        return "a size of 1 is broadcast only where it is declared: shape=(1, ...)"
+    if not all(isinstance(s, Dim) for s, _ in sides):
+        return "shared variables, constants and declared sizes have fixed the other side"
+    return None
 
 
 def _rank_help(t: TensorType, shape: tuple[int, ...]) -> str:

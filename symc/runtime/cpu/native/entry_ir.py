@@ -221,52 +221,52 @@ class _Entry(Arguments):
         make = b.inttoptr(self.load(self.block, Block.EMPTY), empty.as_pointer())
         m = self.load(self.block, Block.MADE)
         self.given_out()
-        failed = self.f.append_basic_block("failed")
-
-        def made_row(k: Any) -> Any:
-            return self.at(self.made_rows, b.mul(k, self.const(MADE)))
-
-        def result(k: Any) -> None:
-            row = made_row(k)
-            descr, nd = self.object(row, 0), self.load(row, 1)
-            dims = self.at(self.memory, self.load(row, 3))
-            fresh, given, there, unfit = (self.f.append_basic_block(n) for n in ("fresh", "given", "there", "unfit"))
-            b.cbranch(b.icmp_unsigned("<", k, self.load(self.outs, 0)), given, fresh)
-            b.position_at_end(given)
-            out = self.object(self.object(self.outs, 1), k)
-            before = k, lambda j: (self.object(self.results, j), self.load(made_row(j), 4))
-            self.into(out, dims, row, before, unfit)
-            self.call("Py_IncRef", out)
-            at_given = b.block
-            b.branch(there)
-            b.position_at_end(fresh)
-            self.call("Py_IncRef", descr)  # the new array takes it
-            made = b.call(make, [b.trunc(nd, self.i32), dims, descr, self.ir.Constant(self.i32, 0)])
-            self.left.add_incoming(k, b.block)
-            self.need(self.different(made, self.null), failed)
-            at_fresh = b.block
-            b.branch(there)
-            b.position_at_end(unfit)
-            self.left.add_incoming(k, unfit)
-            b.branch(failed)
-            b.position_at_end(there)
-            array = b.phi(self.words)
-            array.add_incoming(out, at_given)
-            array.add_incoming(made, at_fresh)
-            word = b.ptrtoint(array, self.i64)
-            b.store(word, self.at(self.results, k))
-            b.store(word, self.at(self.memory, self.load(row, 2)))
-
+        self.failed = self.f.append_basic_block("failed")
         here = b.block
-        b.position_at_end(failed)
+        b.position_at_end(self.failed)
         self.left = b.phi(self.i64)  # how many there are to give back
         self.call("PyErr_Clear")
         self.each(self.left, lambda k: self.call("Py_DecRef", self.object(self.results, k)))
         b.branch(self.free)
         b.position_at_end(here)
-        self.failed = failed
-        self.each(m, result)
+        self.each(m, lambda k: self.result(k, make))
         return m
+
+    def made_row(self, k: Any) -> Any:
+        return self.at(self.made_rows, self.b.mul(k, self.const(MADE)))
+
+    def result(self, k: Any, make: Any) -> None:
+        """The array that result k is written into: one that the call gives, or a fresh one, which ``make`` makes."""
+        b = self.b
+        row = self.made_row(k)
+        descr, nd = self.object(row, 0), self.load(row, 1)
+        dims = self.at(self.memory, self.load(row, 3))
+        fresh, given, there, unfit = (self.f.append_basic_block(n) for n in ("fresh", "given", "there", "unfit"))
+        b.cbranch(b.icmp_unsigned("<", k, self.load(self.outs, 0)), given, fresh)
+        b.position_at_end(given)
+        out = self.object(self.object(self.outs, 1), k)
+        before = k, lambda j: (self.object(self.results, j), self.load(self.made_row(j), 4))
+        self.into(out, dims, row, before, unfit)
+        self.call("Py_IncRef", out)
+        at_given = b.block
+        b.branch(there)
+        b.position_at_end(fresh)
+        self.call("Py_IncRef", descr)  # the new array takes it
+        made = b.call(make, [b.trunc(nd, self.i32), dims, descr, self.ir.Constant(self.i32, 0)])
+        self.left.add_incoming(k, b.block)
+        self.need(self.different(made, self.null), self.failed)
+        at_fresh = b.block
+        b.branch(there)
+        b.position_at_end(unfit)
+        self.left.add_incoming(k, unfit)
+        b.branch(self.failed)
+        b.position_at_end(there)
+        array = b.phi(self.words)
+        array.add_incoming(out, at_given)
+        array.add_incoming(made, at_fresh)
+        word = b.ptrtoint(array, self.i64)
+        b.store(word, self.at(self.results, k))
+        b.store(word, self.at(self.memory, self.load(row, 2)))
 
     def given_out(self) -> None:
         """``outs``: how many arrays there are to write results into, and the address of the first: ``out=`` itself, or
