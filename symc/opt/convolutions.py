@@ -17,7 +17,6 @@ from symc.ir.dim import Size, ceildiv, product
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.ops.arithmetic import conjugate, div, mul
-from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import isfinite, lt
 from symc.ir.ops.control import cond
 from symc.ir.ops.conv import conv, conv_filter, conv_input, is_depthwise
@@ -33,6 +32,7 @@ from symc.ir.types import complex_dtype
 from symc.ir.value import Region, Value, param
 from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
+from symc.opt.engine.terms import size_like
 from symc.opt.loops.edit import Edit
 
 #: Picoseconds that a product of float64 takes (in `conv_filter`, whose sums are long), an element of a window besides,
@@ -164,7 +164,7 @@ def _by_transforms(v: Value) -> Value:
     out = irfft(out, axis=out.ndim - 1, size=lengths[-1])
     none, one = (0,) * v.ndim, (1,) * v.ndim
     out = slice_(out, start=none, size=v.shape, step=one)
-    out = div(out, broadcast(cast(size(value=product(lengths)), dtype=v.dtype), axes=(), shape=v.shape))
+    out = div(out, size_like(product(lengths), v.type))
     fine = all_(isfinite(out), axes=tuple(range(v.ndim)))
     given = [out, *v.operands]
     types = [o.type for o in given]

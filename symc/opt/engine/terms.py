@@ -13,9 +13,14 @@ from typing import Any
 import numpy as np
 
 from symc.ir.attrs import Array
+from symc.ir.dim import Size
 from symc.ir.op import splat
 from symc.ir.ops.assume import assume
+from symc.ir.ops.cast import in_dtype
+from symc.ir.ops.leaf import size
+from symc.ir.ops.shape import broadcast
 from symc.ir.text import splat_of
+from symc.ir.types import TensorType
 from symc.ir.value import Value
 
 #: The ops whose nests are one collection of terms: (op, sign of its first operand, sign of its second).
@@ -192,6 +197,26 @@ def without(terms: list[Term], *gone: int) -> list[Term]:
 def splat_like(number: Any, like: Value) -> Value:
     """A number in every element of a value of the type of ``like``."""
     return splat(Array(np.asarray(number, like.dtype)), like.type)
+
+
+def size_like(n: Size, t: TensorType) -> Value:
+    """A size in every element of a type."""
+    if isinstance(n, int):
+        return splat(n, t)
+    number = in_dtype(size(value=n), t.dtype)
+    return broadcast(number, axes=(), shape=t.shape) if t.shape else number
+
+
+def number_and(x: Value, scaled: Callable[[Value], tuple[float, Value] | None]) -> tuple[float, float, Value] | None:
+    """``x`` as c + k * f(y) for positive numbers c and k: (c, k, y). ``scaled``: k and y of a value k * f(y)."""
+    terms = flatten(x, "sum") if x.op.name == "add" else []
+    if len(terms) != 2 or any(s < 0 for s, _ in terms):
+        return None
+    for (_, a), (_, b) in (terms, terms[::-1]):
+        c, found = splat_of(a), scaled(b)
+        if c is not None and 0 < c < np.inf and found is not None:
+            return float(c), *found
+    return None
 
 
 def is_number(v: Value, number: float | np.ndarray, bitwise: bool = False) -> bool:

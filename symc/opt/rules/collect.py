@@ -21,7 +21,7 @@ from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves
 from symc.opt.engine.rule import OPT_IN
-from symc.opt.engine.terms import Term, cancels_first, join, splat_like, table
+from symc.opt.engine.terms import Term, cancels_first, join, splat_like, table, without
 
 #: So many terms are looked at together.
 MOST = 8
@@ -241,7 +241,7 @@ def common_factor(v: Value, context) -> Value | None:
             sign = 1 if s > 0 or t > 0 else -1
             made = _factored(x, y, s * sign, t * sign, context)
             if made is not None:
-                return join([(sign, made), *[term for k, term in enumerate(terms) if k not in (i, j)]], "sum")
+                return join([(sign, made), *without(terms, i, j)], "sum")
     return None
 
 
@@ -254,7 +254,7 @@ def _without_pair(terms: list[Term], may: Callable[[Value], bool]) -> list[Term]
         if s > 0 and splat_of(x) is None:
             for j, (t, y) in enumerate(terms):
                 if t < 0 and y is x and may(x):
-                    return [term for k, term in enumerate(terms) if k not in (i, j)]
+                    return without(terms, i, j)
     return None
 
 

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symc.ir.dim import Size
-from symc.ir.op import splat
 from symc.ir.ops.assume import promised
-from symc.ir.ops.cast import cast
 from symc.ir.ops.determinant import det, slogdet
 from symc.ir.ops.factor import cholesky
 from symc.ir.ops.index import gather
 from symc.ir.ops.leaf import iota, scalar
-from symc.ir.ops.leaf import size as size_value
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.matrix import product
 from symc.ir.ops.shape import broadcast, concat, pad, reshape, slice_along, transpose
@@ -25,7 +22,7 @@ from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import leaf
-from symc.opt.engine.terms import is_number
+from symc.opt.engine.terms import is_number, size_like
 from symc.opt.facts.forms import Steps, steps_of
 
 # --- the two forms ----------------------------------------------------------------------------------------------------
@@ -98,16 +95,6 @@ def _split(x: Value, sizes: Sequence[Size], axis: int) -> list[Value]:
         out.append(slice_along(x, axis, at, n))
         at = at + n
     return out
-
-
-def times(x: Value, n: Size) -> Value:
-    """x, ``n`` times."""
-    return x * (splat(n, x.type) if isinstance(n, int) else cast(size_value(value=n), dtype=x.dtype))
-
-
-def to_the(x: Value, n: Size) -> Value:
-    """x to the power ``n``."""
-    return x ** (splat(n, x.type) if isinstance(n, int) else cast(size_value(value=n), dtype=x.dtype))
 
 
 # --- products ---------------------------------------------------------------------------------------------------------
@@ -266,7 +253,7 @@ def det_of_composed(v: Value) -> Value | None:
     if found is None:
         return None
     a, b = found
-    return to_the(det(a), b.shape[0]) * to_the(det(b), a.shape[0])
+    return det(a) ** size_like(b.shape[0], v.type) * det(b) ** size_like(a.shape[0], v.type)
 
 
 @rewrite(
@@ -291,8 +278,8 @@ def slogdet_of_composed(v: Value) -> Value | None:
     if parts is not None:
         terms = [slogdet(p)[k] for p in parts]
     elif found is not None:
-        power = times if k else to_the
-        terms = [power(slogdet(x)[k], y.shape[0]) for x, y in (found, found[::-1])]
+        pairs = [(slogdet(x)[k], size_like(y.shape[0], v.type)) for x, y in (found, found[::-1])]
+        terms = [x * n if k else x**n for x, n in pairs]
     else:
         return None
     out = terms[0]

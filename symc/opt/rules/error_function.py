@@ -13,7 +13,7 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves
-from symc.opt.engine.terms import flatten, join
+from symc.opt.engine.terms import flatten, join, without
 
 
 @rule
@@ -129,5 +129,5 @@ def scaled_erfc(v: Value) -> Value | None:
         z = c.operands[0]
         for j, (t, e) in enumerate(terms):
             if e.op is exp and t == 1 and _is_minus_square(e.operands[0] if s < 0 else -e.operands[0], z):
-                return join([(s, erfcx(z)), *[x for k, x in enumerate(terms) if k not in (i, j)]], "product")
+                return join([(s, erfcx(z)), *without(terms, i, j)], "product")
     return None

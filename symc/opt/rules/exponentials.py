@@ -16,7 +16,7 @@ from symc.ir.ops.math import exp, expm1, log, log1mexp, log1p, logaddexp, sigmoi
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves
-from symc.opt.engine.terms import cancels_first, flatten, is_number, join
+from symc.opt.engine.terms import cancels_first, flatten, is_number, join, without
 
 NEGATIVE = {"x": (-700.0, -1e-8)}
 ORDINARY = {"x": (-80.0, 80.0), "y": (-80.0, 80.0)}
@@ -105,7 +105,7 @@ def product_of_exp(v: Value, context) -> Value | None:
     if len(found) < 2 or all(terms[k][0] < 0 for k in found):
         return None
     made = exp(join([(terms[k][0], terms[k][1].operands[0]) for k in found], "sum"))
-    return join([(1, made), *[t for k, t in enumerate(terms) if k not in found]], "product")
+    return join([(1, made), *without(terms, *found)], "product")
 
 
 @rewrite(

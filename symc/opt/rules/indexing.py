@@ -11,18 +11,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from symc.ir.dim import Size, known_nonnegative, product, size_name
-from symc.ir.op import lookup, splat
+from symc.ir.op import lookup
 from symc.ir.ops.cast import in_dtype
 from symc.ir.ops.dynamic_slice import dynamic_slice
 from symc.ir.ops.index import gather
 from symc.ir.ops.kernel import checked_index
-from symc.ir.ops.leaf import iota, scalar, size
+from symc.ir.ops.leaf import iota, scalar
 from symc.ir.ops.shape import broadcast, concat, flip, inverse_permutation, reshape, slice_, transpose
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import index, leaf
+from symc.opt.engine.terms import size_like
 from symc.opt.facts.forms import Steps, steps_of, unit_axes
 from symc.opt.rules.reads import window_starts
 
@@ -212,15 +213,8 @@ def gather_of_slice(v: Value) -> Value | None:
     for i, k in zip(indices, axes, strict=True):
         i = checked_index(i, s, k)
         i = i if a["step"][k] == 1 else i * a["step"][k]
-        moved.append(i + number_like(a["start"][k], i))
+        moved.append(i + size_like(a["start"][k], i.type))
     return gather(x, *moved, axes=axes)
-
-
-def number_like(s: Size, i: Value) -> Value:
-    """A size in every element of an array like ``i``."""
-    if isinstance(s, int):
-        return splat(s, i.type)
-    return broadcast(size(value=s), axes=(), shape=i.shape) if i.shape else size(value=s)
 
 
 @rewrite(

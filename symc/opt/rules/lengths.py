@@ -17,7 +17,7 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves, matrix
-from symc.opt.engine.terms import flatten, join
+from symc.opt.engine.terms import flatten, join, number_and, without
 from symc.opt.facts.log_forms import exponent_of
 
 # --- lengths ----------------------------------------------------------------------------------------------------------
@@ -163,18 +163,6 @@ def sqrt_of_dot(v: Value) -> Value | None:
     return _root_of_sum(v.operands[0])
 
 
-def _number_and_square(x: Value) -> tuple[float, float, Value] | None:
-    """``x`` as c + k * y*y for positive numbers c and k: (c, k, y)."""
-    terms = flatten(x, "sum") if x.op is add else []
-    if len(terms) != 2 or any(s < 0 for s, _ in terms):
-        return None
-    for (_, a), (_, b) in (terms, terms[::-1]):
-        c, found = splat_of(a), _scaled_square(b)
-        if c is not None and 0 < c < np.inf and found is not None:
-            return float(c), *found
-    return None
-
-
 def _scaled(x: Value) -> tuple[float, list[Value]]:
     """``x`` as a positive number and factors; no factors where there are divisors."""
     number, rest = 1.0, []
@@ -233,7 +221,7 @@ def log_of_number_and_square(v: Value) -> Value | None:
     """The square overflows where its log is ordinary."""
     (x,) = v.operands
     number, rest = _scaled(x)
-    found = _number_and_square(rest[0]) if len(rest) == 1 else None
+    found = number_and(rest[0], _scaled_square) if len(rest) == 1 else None
     if found is None or x is rest[0] and found[0] == 1:
         return None  # for log1p
     return _log_of_large(v, found[1] * number, found[2])
@@ -260,7 +248,7 @@ def _log_of_large(v: Value, k: float, x: Value) -> Value:
 def square_over_number_and_square(v: Value) -> Value | None:
     """inf / inf for large x."""
     above, below = v.operands
-    found = _number_and_square(below)
+    found = number_and(below, _scaled_square)
     if found is None or found[1] != 1 or found[2].op is where or above.op is not mul:
         return None
     c, _, x = found
@@ -312,7 +300,7 @@ def difference_of_roots(v: Value) -> Value | None:
                 (x, c), (y, d) = _plus_number(a.operands[0]), _plus_number(b.operands[0])
                 if x is y and c != d:
                     made = splat(Array(np.asarray(c - d, v.dtype)), v.type) / (a + b)
-                    return join([(1, made), *[term for k, term in enumerate(terms) if k not in (i, j)]], "sum")
+                    return join([(1, made), *without(terms, i, j)], "sum")
     return None
 
 

@@ -18,7 +18,7 @@ from symc.ir.record import replace
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves, matrix
-from symc.opt.engine.terms import flatten, is_number, join, parts
+from symc.opt.engine.terms import flatten, is_number, join, parts, without
 from symc.opt.facts.log_forms import (
     exponent_of,
     is_shifted,
@@ -272,6 +272,6 @@ def shift_put_back(v: Value, context) -> Value | None:
         y, m = without_shift(x.operands[0], x.attrs["axes"]) if x.op is logsumexp and s > 0 else (x, None)
         for j, (t, other) in enumerate(terms):
             if m is not None and other is m and t > 0 and may_go(m, y, x.attrs["axes"], context):
-                rest = [term for k, term in enumerate(terms) if k not in (i, j)]
+                rest = without(terms, i, j)
                 return join([*rest, (1, logsumexp(y, axes=x.attrs["axes"]))], "sum")
     return None

@@ -18,7 +18,7 @@ from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq, isnan
 from symc.ir.ops.index import gather
 from symc.ir.ops.kernel import check_index, checked_index
-from symc.ir.ops.leaf import array, iota, size
+from symc.ir.ops.leaf import array, iota
 from symc.ir.ops.linalg import dot, free_axes, matmul
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import ceil, floor
@@ -30,8 +30,9 @@ from symc.ir.types import DTYPES
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import index, leaf, leaves
+from symc.opt.engine.terms import size_like
 from symc.opt.facts.forms import Steps, is_eye, steps_of, turned_steps
-from symc.opt.rules.indexing import count, depth_of, number_like, other_axes, reads_no_more
+from symc.opt.rules.indexing import count, depth_of, other_axes, reads_no_more
 from symc.opt.rules.reads import lines_of
 
 I64 = DTYPES["i64"]
@@ -205,8 +206,8 @@ def _rows(x: Value, i: Value, axis: int, checked: bool) -> Value:
     n = x.shape[axis]
     if checked or i.op.name in ("check_index", "bounded") and i.attrs["size"] == n:
         return gather(x, i, axes=(axis,))
-    inside = lookup("and")(lookup("ge")(i, splat(0, i.type)), lookup("lt")(i, number_like(n, i)))
-    clipped = lookup("maximum")(lookup("minimum")(i, number_like(n - 1, i)), splat(0, i.type))
+    inside = lookup("and")(lookup("ge")(i, splat(0, i.type)), lookup("lt")(i, size_like(n, i.type)))
+    clipped = lookup("maximum")(lookup("minimum")(i, size_like(n - 1, i.type)), splat(0, i.type))
     picked = gather(x, clipped, axes=(axis,))
     return lookup("where")(broadcast(inside, axes=(0,), shape=picked.shape), picked, splat(0, picked.type))
 
@@ -314,10 +315,7 @@ def gather_of_position(v: Value) -> Value | None:
         else:
             term = iota(shape=v.shape, axis=depth + other_axes(v).index(a), dtype=v.dtype)
         stride = product(p.shape[a + 1 :])
-        if isinstance(stride, int):
-            parts.append(term * stride if stride != 1 else term)
-        else:
-            parts.append(term * broadcast(cast(size(value=stride), dtype=v.dtype), axes=(), shape=v.shape))
+        parts.append(term if stride == 1 else term * size_like(stride, v.type))
     total = parts[0]
     for x in parts[1:]:
         total = total + x
@@ -344,7 +342,7 @@ def search_of_iota(v: Value) -> Value | None:
     right, n = v.attrs["side"] == "right", a.shape[-1]
     if a.ndim != 1 or a.dtype not in (I64, DTYPES["f64"]) or not _is_count(a):
         return None
-    most = splat(n - right, x.type.with_dtype("i64")) if isinstance(n, int) else number_like(n - right, x)
+    most = size_like(n - right, x.type.with_dtype("i64"))
     found = minimum(maximum(x, splat(-right, x.type)), most if x.dtype == I64 else cast(most, dtype=x.dtype))
     if x.dtype.kind == "f":
         found = where(isnan(x), most, cast((floor if right else ceil)(found), dtype=I64))

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from symc.ir.dim import Size, product
-from symc.ir.op import splat
-from symc.ir.ops.cast import cast
 from symc.ir.ops.leaf import size
 from symc.ir.ops.reduce import spread, sum_
-from symc.ir.ops.shape import broadcast
 from symc.ir.text import splat_of
-from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import matrix
-from symc.opt.engine.terms import flatten, join
+from symc.opt.engine.terms import flatten, join, size_like, without
 
 
 def _is_count(n: Value, count: Size, inverse: bool = False) -> bool:
@@ -51,18 +47,10 @@ def _weighted_mean_of(v: Value) -> tuple[Value, Value] | None:
     return (s, t) if s.op is t.op is sum_ and s.attrs == t.attrs and s.operands[0].op.name == "mul" else None
 
 
-def number_like(count: Size, t: TensorType) -> Value:
-    """A number of elements in every element of a type."""
-    if isinstance(count, int):
-        return splat(count, t)
-    number = cast(size(value=count), dtype=t.dtype)
-    return broadcast(number, axes=(), shape=t.shape) if t.shape else number
-
-
 def _centred(x: Value, s: Value) -> Value:
     """x minus its mean along the axes of the sum ``s``, in every element."""
     mean = sum_(x, axes=s.attrs["axes"])
-    return x - spread(mean / number_like(count_of(s), mean.type), x, s.attrs["axes"])
+    return x - spread(mean / size_like(count_of(s), mean.type), x, s.attrs["axes"])
 
 
 def _examples() -> list[Value]:
@@ -106,8 +94,8 @@ def variance(v: Value) -> Value | None:
             if t < 0 and square.op.name == "mul" and _are_means(square.operands, whole):
                 x, y = whole.operands[0].operands
                 total = sum_(_centred(x, whole) * _centred(y, whole), axes=whole.attrs["axes"])
-                made = total / number_like(count_of(whole), total.type)
-                return join([(1, made), *[term for k, term in enumerate(terms) if k not in (i, j)]], "sum")
+                made = total / size_like(count_of(whole), total.type)
+                return join([(1, made), *without(terms, i, j)], "sum")
     return None
 
 
@@ -155,7 +143,7 @@ def squares_about_mean(v: Value) -> Value | None:
             if t < 0 and _is_product_over_count(square, whole):
                 x, y = whole.operands[0].operands
                 made = sum_(_centred(x, whole) * _centred(y, whole), axes=whole.attrs["axes"])
-                return join([(1, made), *[term for k, term in enumerate(terms) if k not in (i, j)]], "sum")
+                return join([(1, made), *without(terms, i, j)], "sum")
     return None
 
 
@@ -222,7 +210,7 @@ def weighted_variance(v: Value) -> Value | None:
             axes, w = whole[0].attrs["axes"], whole[1].operands[0]
             d = x - spread(square.operands[0], x, axes)
             made = sum_(w * (d * d), axes=axes) / whole[1]
-            return join([(1, made), *[term for k, term in enumerate(terms) if k not in (i, j)]], "sum")
+            return join([(1, made), *without(terms, i, j)], "sum")
     return None
 
 

@@ -22,26 +22,14 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves, matrix
-from symc.opt.engine.terms import Term, flatten, join, without
+from symc.opt.engine.terms import Term, flatten, join, number_and, without
 from symc.opt.facts.log_forms import Weighted, exponent_of, is_shifted, log_of_sum, weighted, weighted_sum
 
 # --- sums of a few ----------------------------------------------------------------------------------------------------
 
 
-def _number_and_exp(x: Value) -> tuple[float, float, Value] | None:
-    """``x`` as c + k * exp(e) for positive numbers c and k: (c, k, e)."""
-    terms = flatten(x, "sum") if x.op is add else []
-    if len(terms) != 2 or any(s < 0 for s, _ in terms):
-        return None
-    for (_, a), (_, b) in (terms, terms[::-1]):
-        c = splat_of(a)
-        found = _scaled_exp(b)
-        if c is not None and 0 < c < np.inf and found is not None:
-            return float(c), *found
-    return None
-
-
 def _scaled_exp(x: Value) -> tuple[float, Value] | None:
+    """``x`` as k * exp(e) for a positive number k: (k, e)."""
     number, e = 1.0, None
     for s, y in flatten(x, "product"):
         n = splat_of(y)
@@ -77,7 +65,7 @@ def quotient_by_number_and_exp(v: Value) -> Value | None:
     """The gradient is 0 * inf where exp(y) overflows, and the quotient with exp(y) above inf / inf."""
     terms = flatten(v, "product")
     for j, (t, d) in enumerate(terms):
-        found = _number_and_exp(d) if t < 0 else None
+        found = number_and(d, _scaled_exp) if t < 0 else None
         if found is None:
             continue
         c, k, e = found

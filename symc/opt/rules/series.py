@@ -13,7 +13,7 @@ from symc.ir.ops.math import exp, expm1, log1p, sin
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import example, leaves
-from symc.opt.engine.terms import flatten, is_number, join
+from symc.opt.engine.terms import flatten, is_number, join, without
 
 
 def _polynomial(x: Value, coefficients: Sequence[float]) -> Value:
@@ -84,7 +84,7 @@ def series_without_argument(v: Value) -> Value | None:
         series, limit = SERIES[op.name]
         near, z = _near(x, limit)
         made = where(near, z * z * series(z), op(x) - where(near, like(x, 0), x))
-        return join([(s, made), *[t for k, t in enumerate(terms) if k not in gone]], "sum")
+        return join([(s, made), *without(terms, *gone)], "sum")
     return None
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symc.ir.dim import Size, product
-from symc.ir.op import lookup, splat
+from symc.ir.op import lookup
 from symc.ir.ops.arithmetic import div, mul, mulz, neg
-from symc.ir.ops.cast import cast
-from symc.ir.ops.leaf import constant, size
+from symc.ir.ops.leaf import constant
 from symc.ir.ops.reduce import COMBINING, sum_
 from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.text import splat_of
@@ -20,6 +19,7 @@ from symc.ir.value import Value, make
 from symc.opt.empty import factor_of_sum
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import leaf
+from symc.opt.engine.terms import size_like
 from symc.opt.facts.forms import common_axes, unit_axes
 
 
@@ -157,10 +157,9 @@ def reduce_of_broadcast(v: Value) -> Value | None:
 
 def times_size(x: Value, count: Size) -> Value:
     """x, ``count`` times; for no elements 0, even if x is infinite."""
+    factor = size_like(count, x.type)
     if isinstance(count, int) and count > 0:
-        return mul(x, splat(count, x.type))
-    number = cast(size(value=count), dtype=x.dtype)
-    factor = broadcast(number, axes=(), shape=x.shape) if x.shape else number
+        return mul(x, factor)
     return mulz(factor, x) if x.dtype.kind in "fc" else mul(factor, x)
 
 

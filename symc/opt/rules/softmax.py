@@ -16,7 +16,7 @@ from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import index, leaves, matrix
-from symc.opt.engine.terms import flatten, join
+from symc.opt.engine.terms import flatten, join, without
 from symc.opt.facts.forms import Steps, steps_of
 from symc.opt.rules.logsumexp import may_go, rows, without_shift
 
@@ -61,7 +61,7 @@ def softmax_by_hand(v: Value) -> Value | None:
             axes = total.attrs["axes"]
             if _spread_along(b, e, axes):
                 made = softmax(e.operands[0], axes=axes)
-                return join([(1, made), *[term for k, term in enumerate(terms) if k not in (i, j)]], "product")
+                return join([(1, made), *without(terms, i, j)], "product")
     return None
 
 
@@ -128,7 +128,7 @@ def log_softmax_by_hand(v: Value) -> Value | None:
         i = next((k for k, (s, y) in enumerate(terms) if s > 0 and y is x), None)
         if i is not None and _spread_along(b, x, axes):
             made = log_softmax(x, axes=axes)
-            return join([(1, made), *[term for k, term in enumerate(terms) if k not in (i, j)]], "sum")
+            return join([(1, made), *without(terms, i, j)], "sum")
     return None
 
 

@@ -19,9 +19,8 @@ from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import example, index, leaf
-from symc.opt.engine.terms import is_number
+from symc.opt.engine.terms import is_number, size_like
 from symc.opt.facts.forms import steps_of
-from symc.opt.rules.indexing import number_like
 from symc.opt.rules.reads import window_starts
 
 I64 = DTYPES["i64"]
@@ -273,7 +272,7 @@ def update_by_count(v: Value) -> Value | None:
     if combine is not None:
         u = combine(slice_(x, start=start, size=u.shape, step=(1,) * x.ndim), u)
     zero = scalar(0, I64)
-    return dynamic_update_slice(x, u, *[number_like(first, zero) if a == axis else zero for a in range(x.ndim)])
+    return dynamic_update_slice(x, u, *[size_like(first, zero.type) if a == axis else zero for a in range(x.ndim)])
 
 
 # --- reads of writes --------------------------------------------------------------------------------------------------
