@@ -31,6 +31,7 @@ from symc.ir.locks import closed, new_lock, turnstile
 from symc.ir.ops.effect import has_effect
 from symc.ir.traverse import every_value
 from symc.ir.types import concrete_shape
+from symc.ir.value import Value
 from symc.runtime.cpu.calls import left, raise_left
 from symc.runtime.cpu.commit import count_changes, holding, mark, snapshot, some_run, some_wait
 from symc.runtime.cpu.frame import Refused
@@ -268,11 +269,16 @@ class CallPath:
                 raise InputError(f"{path} must be an array to write into, not {type(b).__name__}")
             if not b.flags.writeable:
                 raise InputError(f"{path} is read-only")
-            if b.dtype != v.dtype:
-                raise DTypeError(f"{path} has dtype {b.dtype}, the result is {v.dtype}")
-            if b.shape != concrete_shape(v.shape, sizes):
-                raise ShapeError(f"{path} has shape {b.shape}, the result has {concrete_shape(v.shape, sizes)}")
+            check_buffer(path, b, v, sizes)
         for k, b in enumerate(buffers):
             if any(np.may_share_memory(b, c) and np.shares_memory(b, c) for c in buffers[:k]):
                 raise InputError(f"{what}: two of the buffers overlap")
         return buffers
+
+
+def check_buffer(path: str, b: Any, v: Value, sizes: Mapping[str, int]) -> None:
+    """Raise for a buffer, of a host or a device, that has another dtype or shape than the result."""
+    if b.dtype != v.dtype:
+        raise DTypeError(f"{path} has dtype {b.dtype}, the result is {v.dtype}")
+    if b.shape != concrete_shape(v.shape, sizes):
+        raise ShapeError(f"{path} has shape {b.shape}, the result has {concrete_shape(v.shape, sizes)}")

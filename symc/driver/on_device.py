@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from symc.driver.call_path import CallPath
+from symc.driver.call_path import CallPath, check_buffer
 from symc.driver.signature import Signature
-from symc.errors import DeviceError, DTypeError, InputError, ShapeError, SymcError
-from symc.ir.types import DTYPE_NAMES, concrete_shape
+from symc.errors import DeviceError, DTypeError, InputError, SymcError
+from symc.ir.types import DTYPE_NAMES
 from symc.runtime.cpu.commit import some_run, some_wait
 from symc.runtime.cuda.arrays import DeviceArray, borrowed, device_array, is_on_device, overlap
 from symc.runtime.cuda.devices import context
@@ -154,10 +154,7 @@ class DeviceCallPath(CallPath):
         for b, path, v in zip(buffers, nest.paths(what), self._built.function.outputs, strict=True):
             if not isinstance(b, DeviceArray) or b.context is not self._where:
                 raise InputError(f"{path} must be an array on {self._where.name} to write into, not {b!r:.60}")
-            if b.dtype != v.dtype:
-                raise DTypeError(f"{path} has dtype {b.dtype}, the result is {v.dtype}")
-            if b.shape != concrete_shape(v.shape, sizes):
-                raise ShapeError(f"{path} has shape {b.shape}, the result has {concrete_shape(v.shape, sizes)}")
+            check_buffer(path, b, v, sizes)
         direct = []
         for k, b in enumerate(buffers):
             others = [*arrays, *buffers[:k], *buffers[k + 1 :]]

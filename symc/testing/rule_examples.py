@@ -9,12 +9,11 @@ import numpy as np
 
 from symc.ir.ops.effect import quiet
 from symc.ir.reference import run_values
-from symc.ir.traverse import postorder, replace
 from symc.ir.types import concrete_shape
 from symc.ir.value import Value
 from symc.opt.engine.pipelines import FORM
-from symc.opt.engine.rewrite import Rewriter
-from symc.opt.engine.rule import ANY, OPT_IN, Rule, all_rules
+from symc.opt.engine.rewrite import Rewriter, applied
+from symc.opt.engine.rule import OPT_IN, Rule, all_rules
 
 #: Numbers at which equations that are true on paper stop being true.
 GRID = (
@@ -33,13 +32,8 @@ APART = ("decompose", "debug", "movement_hoisting")
 
 def sides(r: Rule, v: Value) -> tuple[Value, Value]:
     """A left side and what the rule alone makes of it."""
-    context = Rewriter([])
-    context.look([v])
-    for x in reversed(postorder([v])):
-        new = r.apply(x, context) if x.op.name in r.roots or ANY in r.roots else None
-        if isinstance(new, Value) and new is not x:
-            return v, replace([v], {x: new})[0]
-    return v, v
+    after = applied(r, v)
+    return v, v if after is None else after
 
 
 def canonical(v: Value) -> Value:

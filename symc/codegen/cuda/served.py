@@ -7,21 +7,19 @@ than one thread does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from symc.codegen.cpu.loops import is_loop_kernel
 from symc.codegen.cuda.templates import serves
 from symc.ir.function import Function
-from symc.ir.location import NOWHERE, add_lines
 from symc.ir.op import Fold
 from symc.ir.ops.kernel import fused, results_of
-from symc.ir.ops.leaf import get
 from symc.ir.ops.store import is_epilogue
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType
-from symc.ir.value import Region, Value, make
+from symc.ir.value import Region, Value
 from symc.opt.engine.regions import in_bodies
 from symc.opt.fusion.kernel_form import kernel_form
+from symc.opt.fusion.kernel_results import with_kernels
 
 #: What has no more elements than this is left to one thread.
 SMALL = 64
@@ -32,35 +30,15 @@ Piece = tuple[list[Value], list[Value], Region]
 
 def serve(f: Function) -> Function:
     """The function, and the bodies in it, with every kernel cut that no template serves, where that helps."""
-    return in_bodies(partial(_serve, pieces={}), f)
+    pieces: dict[Region, list[Piece]] = {}
 
+    def made(v: Value, operands: list[Value]) -> dict[int, Value] | None:
+        (region,) = v.regions
+        if region not in pieces:
+            pieces[region] = cut(region)
+        return dict(enumerate(_made(region, pieces[region], operands))) if len(pieces[region]) > 1 else None
 
-def _serve(f: Function, pieces: dict[Region, list[Piece]]) -> Function:
-    hints = dict(f.hints)
-    done: dict[Value, Value] = {p: p for p in f.params}
-    parts: dict[Value, list[Value]] = {}
-    changed = False
-    for v in f.values():
-        if v in done:
-            continue
-        if v.op is get and v.operands[0] in parts:
-            done[v] = parts[v.operands[0]][v.attrs["index"]]
-            continue
-        operands = [done[o] for o in v.operands]
-        if v.op is fused:
-            (region,) = v.regions
-            if region not in pieces:
-                pieces[region] = cut(region)
-            if len(pieces[region]) > 1:
-                changed = True
-                made = parts[v] = _made(region, pieces[region], operands)
-                for x in {x for r in made for x in (r, *r.operands) if x.op in (fused, get)}:
-                    add_lines(hints, x, f.hints.get(v, NOWHERE))
-                done[v] = made[0]
-                continue
-        done[v] = v if tuple(operands) == v.operands else make(v.op, operands, v.attrs, v.regions)
-        add_lines(hints, done[v], f.hints.get(v, NOWHERE))
-    return f.with_results([done[r] for r in f.body.results], hints) if changed else f
+    return in_bodies(lambda g: with_kernels(g, made), f)
 
 
 def _made(region: Region, pieces: Sequence[Piece], operands: Sequence[Value]) -> list[Value]:

@@ -20,7 +20,7 @@ from symc.ir.ops.assume import assume
 from symc.ir.ops.effect import has_effect, keep
 from symc.ir.ops.shape import slice_
 from symc.ir.record import dataclass, field
-from symc.ir.traverse import postorder, rebuild
+from symc.ir.traverse import postorder, rebuild, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, make
 from symc.opt.engine.provenance import Provenance
@@ -371,6 +371,17 @@ def apart(pieces: Sequence[Value]) -> bool:
             if all(a[1] <= b[0] for a, b in pairwise(ends)):
                 return True
     return False
+
+
+def applied(r: Rule, v: Value) -> Value | None:
+    """A graph after one firing of a rule, and of no other; None where it does not fire."""
+    context = Rewriter([])
+    context.look([v])
+    for x in reversed(postorder([v])):
+        new = r.apply(x, context) if x.op.name in r.roots or ANY in r.roots else None
+        if isinstance(new, Value) and new is not x:
+            return replace([v], {x: new})[0]
+    return None
 
 
 def _near(roots: Sequence[Value], stop: Iterable[Value] = (), depth: int = 4, most: int = 24) -> list[Value]:

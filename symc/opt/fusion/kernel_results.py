@@ -6,14 +6,14 @@ much later must come apart again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from symc.grad.residuals import CHEAP
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE, add_lines
 from symc.ir.ops.kernel import fused, results_of
 from symc.ir.ops.leaf import get, param
-from symc.ir.traverse import postorder, region_params
+from symc.ir.traverse import postorder, rebuild, region_params
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value, make
 from symc.opt.fusion.kernel_form import kernel_form
@@ -84,24 +84,31 @@ def _cheap_from(m: Value, ends: Collection[Value]) -> list[Value] | None:
 
 def split_results(f: Function, chosen: Mapping[Value, Mapping[int, Sequence[Value]]]) -> Function:
     """Kernels without the results chosen, which kernels of their own make of the others (``derived_results``)."""
+    return with_kernels(f, lambda v, operands: _split(v, chosen[v], operands) if v in chosen else None)
+
+
+def with_kernels(f: Function, made: Callable[[Value, list[Value]], Mapping[int, Value] | None]) -> Function:
+    """The function with what ``made`` gives for the results of a kernel on other operands, by number, which have its
+    lines; None: it stays."""
     hints = dict(f.hints)
     done: dict[Value, Value] = {p: p for p in f.params}
-    parts: dict[Value, dict[int, Value]] = {}
+    parts: dict[Value, Mapping[int, Value]] = {}
     for v in f.values():
         if v in done:
             continue
         if v.op is get and v.operands[0] in parts:
             done[v] = parts[v.operands[0]][v.attrs["index"]]
-        elif v in chosen:
-            parts[v] = _split(v, chosen[v], [done[o] for o in v.operands])
-            for r in parts[v].values():
-                for x in (r, *r.operands):  # the kernel, and its projection
-                    if x.op in (fused, get):
-                        add_lines(hints, x, f.hints.get(v, NOWHERE))
-        else:
-            done[v] = make(v.op, [done[o] for o in v.operands], v.attrs, v.regions)
+            continue
+        operands = [done[o] for o in v.operands]
+        found = made(v, operands) if v.op is fused else None
+        if found is None:
+            done[v] = rebuild(v, operands)
             add_lines(hints, done[v], f.hints.get(v, NOWHERE))
-    return f.with_results([done[r] for r in f.body.results], hints)
+            continue
+        parts[v], done[v] = found, found[0]  # what has several results is read by projections alone
+        for x in {x for r in found.values() for x in (r, *r.operands) if x.op in (fused, get)}:
+            add_lines(hints, x, f.hints.get(v, NOWHERE))
+    return f.with_results([done[r] for r in f.body.results], hints) if parts else f
 
 
 def _split(v: Value, derived: Mapping[int, Sequence[Value]], operands: Sequence[Value]) -> dict[int, Value]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from symc.ir.traverse import close_over, free_inputs, oldest_first, postorder, region_params, replace
-from symc.ir.value import Value
+from symc.ir.traverse import close_over, free_inputs, oldest_first, region_params
 from symc.opt.engine.pass_registry import all_passes
 from symc.opt.engine.provenance import expression
-from symc.opt.engine.rewrite import Rewriter
-from symc.opt.engine.rule import ANY, OPT_IN, Rule, all_rules
+from symc.opt.engine.rewrite import Rewriter, applied
+from symc.opt.engine.rule import OPT_IN, Rule, all_rules
 from symc.opt.why.why_not import source_of
 
 TITLES = {
@@ -113,18 +112,8 @@ def before_and_after(r: Rule) -> list[tuple[str, str]]:
         region = close_over(leaves, [example])  # the order of operands depends on what leaves are called
         names = dict(zip(region_params(region), [*"xyzuvw", *(f"x{k}" for k in range(99))], strict=False))
         for v in (region.results[0], Rewriter(canonical).run(region.results)[0]):
-            after = _applied(r, v)
+            after = applied(r, v)
             if after is not None:
                 out.append((expression(v, 5, names), expression(after, 5, names)))
                 break
     return list(dict.fromkeys(out))
-
-
-def _applied(r: Rule, v: Value) -> Value | None:
-    context = Rewriter([])
-    context.look([v])
-    for x in reversed(postorder([v])):
-        new = r.apply(x, context) if x.op.name in r.roots or ANY in r.roots else None
-        if isinstance(new, Value) and new is not x:
-            return replace([v], {x: new})[0]
-    return None
