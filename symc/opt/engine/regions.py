@@ -11,7 +11,7 @@ from symc.ir.bodies import is_control
 from symc.ir.function import Function, Input
 from symc.ir.location import NOWHERE, Inside, add_lines, merge_inside
 from symc.ir.record import replace
-from symc.ir.traverse import every_value, postorder
+from symc.ir.traverse import every_value, postorder, rebuild
 from symc.ir.value import Region, Value, make
 
 FunctionPass = Callable[[Function], Function]
@@ -54,16 +54,22 @@ class _Bodies:
 
 def with_bodies(f: Function, bodies: Callable[[Value], Iterable[Region]]) -> Function:
     """``f`` with other bodies of its loops and branches, each of which is asked for once."""
-    values = f.values()
-    if not any(v.regions and is_control(v) for v in values):
+    if not any(v.regions and is_control(v) for v in f.values()):
         return f
+
+    def form(v: Value, operands: list[Value]) -> Value:
+        regions = tuple(bodies(v)) if v.regions and is_control(v) else v.regions
+        return rebuild(v, operands) if regions == v.regions else make(v.op, operands, v.attrs, regions)
+
+    return remade(f, form)
+
+
+def remade(f: Function, form: Callable[[Value, list[Value]], Value]) -> Function:
+    """``f`` with what ``form`` makes of each value on operands that are made; it has the value's lines as well."""
     done: dict[Value, Value] = {}
     hints = dict(f.hints)
-    for v in values:
-        regions = tuple(bodies(v)) if v.regions and is_control(v) else v.regions
-        operands = tuple(done[o] for o in v.operands)
-        same = operands == v.operands and regions == v.regions
-        new = done[v] = v if same else make(v.op, operands, v.attrs, regions)
+    for v in f.values():
+        new = done[v] = form(v, [done[o] for o in v.operands])
         if new is not v:
             add_lines(hints, new, f.hints.get(v, NOWHERE))
     return f.with_results([done[r] for r in f.body.results], hints)

@@ -7,13 +7,13 @@ from collections import Counter
 
 from symc.ir.dim import Size
 from symc.ir.function import Function
-from symc.ir.location import NOWHERE, add_lines
 from symc.ir.op import View
 from symc.ir.ops.shape import concat
 from symc.ir.ops.store import packed_concat, space_of
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import rebuild
 from symc.ir.value import Value
+from symc.opt.engine.regions import remade
 from symc.opt.fusion.column_folds import trailing
 from symc.opt.fusion.kernel_ops import (
     chooses,
@@ -153,17 +153,12 @@ def written_by_part(f: Function) -> Function:
     if not any(map(_has_equal_parts, f.values())):
         return f
     inlined = Finished(f).inlined
-    done: dict[Value, Value] = {}
-    hints = dict(f.hints)
-    for v in f.values():
-        operands = [done[o] for o in v.operands]
-        new = rebuild(v, operands)
-        if v not in inlined and _has_equal_parts(v):
-            new = packed_concat(*operands, axis=v.attrs["axis"])
-        done[v] = new
-        if new is not v:
-            add_lines(hints, new, f.hints.get(v, NOWHERE))
-    return f.with_results([done[r] for r in f.body.results], hints)
+
+    def form(v: Value, operands: list[Value]) -> Value:
+        in_parts = v not in inlined and _has_equal_parts(v)
+        return packed_concat(*operands, axis=v.attrs["axis"]) if in_parts else rebuild(v, operands)
+
+    return remade(f, form)
 
 
 def _has_equal_parts(v: Value) -> bool:

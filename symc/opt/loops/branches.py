@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from symc.ir.function import Hints
 from symc.ir.location import NOWHERE, merge_lines
@@ -11,7 +11,7 @@ from symc.ir.ops.effect import has_effect
 from symc.ir.ops.kernel import results_of
 from symc.ir.traverse import region_params
 from symc.ir.types import TensorType
-from symc.ir.value import Region, Value, param
+from symc.ir.value import Value, param
 from symc.opt.loops.edit import Edit, Results, moved
 from symc.opt.loops.form import Given
 
@@ -66,15 +66,8 @@ class Branches:
         if not rows:
             return None, self.outside
         leaves = [g.leaf for g in self.operands]
-        regions = [self._region(leaves, k, [row[k] for row in rows]) for k in range(self.count)]
+        regions = [self.edit.region(leaves, [row[k] for row in rows], lines) for k, lines in enumerate(self.lines)]
         v = cond(self.which, *[g.operand for g in self.operands], regions=regions)
         self.edit.note(v, self.edit.hints.get(self.value, NOWHERE))
         results = dict(zip(rows, results_of(v), strict=True))
         return v, {**self.outside, **{k: results[tuple(row)] for k, row in self.wanted.items()}}
-
-    def _region(self, leaves: Sequence[Value], branch: int, results: Sequence[Value]) -> Region:
-        lines: Hints = {}
-        mapping = {leaf: param(k, leaf.type) for k, leaf in enumerate(leaves)}
-        region = Region([leaf.type for leaf in leaves], moved(results, mapping, self.lines[branch], lines))
-        self.edit.note_region(region, lines)
-        return region

@@ -16,7 +16,7 @@ from symc.ir.ops.effect import has_effect
 from symc.ir.ops.kernel import results_of
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.types import TupleType
-from symc.ir.value import Region, Value
+from symc.ir.value import Region, Value, param
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.regions import with_lines
 from symc.opt.facts.bounds import indices_checked
@@ -103,6 +103,14 @@ class Edit:
 
     def note(self, v: Value, locs: Locs) -> None:
         add_lines(self.hints, v, locs)
+
+    def region(self, leaves: Sequence[Value], results: Sequence[Value], lines: Hints) -> Region:
+        """A region over leaves; ``lines``: those of the values that its results are made of."""
+        own: Hints = {}
+        mapping = {leaf: param(k, leaf.type) for k, leaf in enumerate(leaves)}
+        region = Region([leaf.type for leaf in leaves], moved(results, mapping, lines, own))
+        self.note_region(region, own)
+        return region
 
     def note_region(self, region: Region, lines: Hints) -> None:
         if lines:

@@ -18,7 +18,7 @@ from symc.ir.ops.kernel import results_of
 from symc.ir.record import dataclass
 from symc.ir.traverse import region_params, replace
 from symc.ir.types import TensorType
-from symc.ir.value import Region, Value, param
+from symc.ir.value import Value, param
 from symc.opt.engine.provenance import Provenance
 from symc.opt.loops.edit import Edit, Results, moved, ordered
 
@@ -146,13 +146,13 @@ class Loop:
         leaves = [*self.varying, *[g.leaf for g in self.captured]]
         operands = [*[c.init for c in self.carries], *[g.operand for g in (*self.rows, *self.captured)]]
         new = [c.new for c in self.carries]
-        body = self._region(leaves, [*new, *ys])
+        body = self.edit.region(leaves, [*new, *ys], self.lines)
         if self.is_scan:
             attrs = dict(carry=len(new), xs=len(self.rows), length=self.length, reverse=self.reverse)
             v = scan(*operands, regions=(body,), **attrs)
         else:
             assert self.condition is not None
-            test = self._region(leaves, [self.condition])
+            test = self.edit.region(leaves, [self.condition], self.lines)
             v = while_(*operands, regions=(test, body), carry=len(new), max_steps=self.value.attrs["max_steps"])
         results = results_of(v)
         last = {c.leaf: results[k] for k, c in enumerate(self.carries)}
@@ -162,13 +162,6 @@ class Loop:
         out.update({k: results[-1] for k in self.counts})
         self.edit.note(v, self.edit.hints.get(self.value, NOWHERE))
         return v, out
-
-    def _region(self, leaves: Sequence[Value], results: Sequence[Value]) -> Region:
-        lines: Hints = {}
-        mapping = {leaf: param(k, leaf.type) for k, leaf in enumerate(leaves)}
-        region = Region([leaf.type for leaf in leaves], moved(results, mapping, self.lines, lines))
-        self.edit.note_region(region, lines)
-        return region
 
 
 def on_loops(name: str, *ops: Op) -> Callable[[Callable[[Loop], Results | None]], Callable[..., Function]]:
