@@ -20,7 +20,7 @@ from symc.ir.ops.arithmetic import maximum
 from symc.ir.ops.index import gather, scatter
 from symc.ir.ops.math import exp
 from symc.ir.ops.shape import broadcast
-from symc.ir.traverse import postorder, replace
+from symc.ir.traverse import dependent, postorder, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
 from symc.tensors.convert import as_tensor
@@ -89,23 +89,14 @@ class Ragged:
                 self.element[result] = self.softmax(x)
             else:
                 self.single[result] = self.reduced(kind, x, initial)
-        if self.depending(results, self.element):
+        if not dependent(postorder(results), self.element).isdisjoint(results):
             raise InputError(f"block {self.name}: the result is another for each child",
                              help="reduce what is computed of children: kids.sum(x), mean, max")
         return vmap_values(results, list(self.single), list(self.single.values()), self.n)
 
-    @staticmethod
-    def depending(roots: Sequence[Value], leaves: Mapping[Value, Value]) -> set[Value]:
-        """Values that the roots are made of and that depend on leaves."""
-        found: set[Value] = set()
-        for v in postorder(roots):
-            if v in leaves or not found.isdisjoint(v.operands):
-                found.add(v)
-        return found
-
     def of_children(self, v: Value) -> Value:
         """A value over all children; what it uses of the instance is computed once an instance, and spread."""
-        inner, outer = self.depending([v], self.element), self.depending([v], self.single)
+        inner, outer = (dependent(postorder([v]), leaves) for leaves in (self.element, self.single))
         used = [o for x in postorder([v]) if x in inner and x not in self.element for o in x.operands]
         frontier = [o for o in dict.fromkeys([*used, v]) if o in outer and o not in inner]
         batched = vmap_values(frontier, list(self.single), list(self.single.values()), self.n)

@@ -26,7 +26,7 @@ from symc.ir.ops.linalg import dot
 from symc.ir.ops.shape import transpose
 from symc.ir.record import dataclass
 from symc.ir.size_values import names
-from symc.ir.traverse import is_free_leaf, postorder, rebuild, replace
+from symc.ir.traverse import dependent, is_free_leaf, postorder, rebuild, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
 from symc.tensors.leaves import Leaf, leaf_of, register_leaf
@@ -114,8 +114,8 @@ def ahead(leaves: Mapping[Tag, Value], ends: Mapping[Tag, Value], late: Collecti
     """Values of all instances that a function of the ports ``late`` and others is made of, and that cost something;
     and those of ``ends`` that no late port goes into."""
     order = postorder(list(ends.values()))
-    after = _depending(order, {v for t, v in leaves.items() if t[0] == "port" and t[1] in late})
-    varying = _depending(order, set(leaves.values())) - after - set(leaves.values())
+    after = dependent(order, {v for t, v in leaves.items() if t[0] == "port" and t[1] in late})
+    varying = dependent(order, set(leaves.values())) - after - set(leaves.values())
     dear: set[Value] = set()
     for v in order:
         if v in varying and (not is_cheap(v) or not dear.isdisjoint(v.operands)):
@@ -188,8 +188,8 @@ class _Cuts:
     def __init__(self, leaves: Mapping[Tag, Value], outputs: Mapping[Tag, Value], seeds: Mapping[Tag, Value],
                  gin: Mapping[Tag, Value], gp: Mapping[Tag, Value]):
         self.order = postorder([*gp.values(), *gin.values()])
-        self.late = _depending(self.order, set(seeds.values()))
-        self.varying = _depending(self.order, {*seeds.values(), *leaves.values()})
+        self.late = dependent(self.order, set(seeds.values()))
+        self.varying = dependent(self.order, {*seeds.values(), *leaves.values()})
         known = dict(leaves)
         inner = set(postorder(list(gin.values())))
         last = [v for v in postorder(list(gp.values())) if v in self.late and v not in inner]
@@ -229,14 +229,6 @@ def _pretransposed(ends: Sequence[Value]) -> list[Value]:
         else:
             done[v] = v if operands == list(v.operands) else rebuild(v, operands)
     return [done[v] for v in ends]
-
-
-def _depending(order: Sequence[Value], leaves: Collection[Value]) -> set[Value]:
-    found: set[Value] = set()
-    for v in order:
-        if v in leaves or not found.isdisjoint(v.operands):
-            found.add(v)
-    return found
 
 
 def _has_rows(v: Value) -> bool:

@@ -19,7 +19,7 @@ from symc.ir.ops.cast import in_dtype
 from symc.ir.ops.effect import after, has_effect
 from symc.ir.ops.kernel import results_of
 from symc.ir.ops.logic import where
-from symc.ir.traverse import postorder
+from symc.ir.traverse import dependent, postorder
 from symc.ir.types import TensorType, TupleType, complex_dtype
 from symc.ir.value import Value, fresh_input
 
@@ -74,10 +74,8 @@ def _transposed(v: Value, g: Any, needed: Sequence[bool]) -> list[Value | None]:
                 arrived[x] = arrived[x] + c if x in arrived else c
 
     send(made if several else [made], g if several else [g])
-    order, moving = postorder(list(arrived)), {leaf for leaf in leaves if leaf is not None}
-    for x in order:
-        if not moving.isdisjoint(x.operands):
-            moving.add(x)
+    order = postorder(list(arrived))
+    moving = dependent(order, [leaf for leaf in leaves if leaf is not None])
     for x in reversed(order):
         if x in arrived and x in moving and x.operands:
             send(x.operands, cotangents_of(x, arrived[x], [o in moving for o in x.operands], False))

@@ -21,12 +21,12 @@ from symc.grad.reverse import arrivals
 from symc.grad.varying import bits, connections
 from symc.ir import location
 from symc.ir.bodies import close, loop_captures, make_scan
-from symc.ir.closure_scope import ClosureScope, dependent, open_quietly, repeated, row_of, substitute
+from symc.ir.closure_scope import ClosureScope, open_quietly, repeated, row_of, substitute
 from symc.ir.dim import Size
 from symc.ir.ops.control import scan
 from symc.ir.ops.kernel import results_of
 from symc.ir.record import dataclass
-from symc.ir.traverse import free_inputs, postorder, region_params
+from symc.ir.traverse import dependent, free_inputs, postorder, region_params
 from symc.ir.value import Value, fresh_input
 
 Maybe = Value | None

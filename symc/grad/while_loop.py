@@ -23,7 +23,7 @@ from symc.grad.residuals import read_again
 from symc.grad.reverse import arrivals
 from symc.grad.scan import active_carries, carries_needed, moving, or_zeros
 from symc.ir.bodies import make_while
-from symc.ir.closure_scope import ClosureScope, dependent, open_quietly, substitute
+from symc.ir.closure_scope import ClosureScope, open_quietly, substitute
 from symc.ir.dim import Size
 from symc.ir.ops.arithmetic import floordiv, maximum, minimum
 from symc.ir.ops.compare import ge, lt
@@ -34,7 +34,7 @@ from symc.ir.ops.leaf import scalar
 from symc.ir.ops.logic import where
 from symc.ir.ops.shape import reshape
 from symc.ir.record import dataclass
-from symc.ir.traverse import postorder, region_params
+from symc.ir.traverse import dependent, postorder, region_params
 from symc.ir.value import Value, fresh_input
 
 Maybe = Value | None

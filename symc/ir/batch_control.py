@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from symc.ir.bodies import cond_of_leaves, make_scan, make_while, open_body
-from symc.ir.closure_scope import ClosureScope, dependent
+from symc.ir.closure_scope import ClosureScope
 from symc.ir.dim import Size
 from symc.ir.op import Op
 from symc.ir.ops.cast import cast
@@ -26,7 +26,7 @@ from symc.ir.ops.leaf import scalar
 from symc.ir.ops.logic import where
 from symc.ir.ops.reduce import any_
 from symc.ir.ops.shape import broadcast, transpose
-from symc.ir.traverse import postorder, region_params
+from symc.ir.traverse import dependent, postorder, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input
 

@@ -54,15 +54,6 @@ def substitute(values: Sequence[Value], mapping: dict[Value, Value]) -> list[Val
         return replace(values, mapping, location.move)
 
 
-def dependent(values: Iterable[Value], leaves: Iterable[Value]) -> set[Value]:
-    """Members of ``values`` (operands first) that are made of ``leaves``."""
-    out = set(leaves)
-    for v in values:
-        if any(o in out for o in v.operands):
-            out.add(v)
-    return out
-
-
 def open_quietly(v: Value, k: int, leaves: Sequence[Value]) -> list[Value]:
     """The results of region ``k`` on other leaves, without effects: those take place once, in the loop itself."""
     results = open_body(v, k, leaves)

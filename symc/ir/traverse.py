@@ -88,6 +88,15 @@ def close_over(inputs: Sequence[Value], results: Sequence[Value]) -> Region:
     return Region([v.type for v in inputs], replace(results, mapping))
 
 
+def dependent(values: Iterable[Value], leaves: Iterable[Value]) -> set[Value]:
+    """The leaves, and those of ``values`` (operands first) that are made of them."""
+    out = set(leaves)
+    for v in values:
+        if not out.isdisjoint(v.operands):
+            out.add(v)
+    return out
+
+
 def every_region(region: Region) -> list[Region]:
     """A region and all regions inside it, each once, in an order that depends on the text alone."""
     out = {region: None}

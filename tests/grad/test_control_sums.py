@@ -7,11 +7,10 @@ import pytest
 
 from symc.grad.accumulate import add_to, sum_over_steps
 from symc.grad.mincut import Network
-from symc.ir.closure_scope import dependent
 from symc.ir.op import lookup, splat
 from symc.ir.ops.leaf import scalar
 from symc.ir.reference import run_values
-from symc.ir.traverse import postorder
+from symc.ir.traverse import dependent, postorder
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
 

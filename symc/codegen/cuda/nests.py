@@ -12,7 +12,7 @@ from symc.codegen.cuda.writer import Env, Kernel, Writer
 from symc.ir.dim import Size, product
 from symc.ir.ops.kernel import projection
 from symc.ir.record import dataclass
-from symc.ir.traverse import every_value, postorder, region_params
+from symc.ir.traverse import dependent, every_value, postorder, region_params
 from symc.ir.value import Region, Value
 
 
@@ -77,11 +77,7 @@ def is_heavy(region: Region) -> bool:
 
 def depending(region: Region, index: Iterable[Value]) -> set[Value]:
     """The values of a region that depend on some of its params."""
-    found = set(index)
-    for v in postorder(region.results):
-        if any(o in found for o in v.operands):
-            found.add(v)
-    return found
+    return dependent(postorder(region.results), index)
 
 
 def params_of(region: Region) -> Env:

@@ -21,7 +21,7 @@ from symc.ir.ops.leaf import constant, size
 from symc.ir.ops.reduce import identity
 from symc.ir.ops.store import insert, insert_place, is_epilogue, space_of, store, store_packed, store_running
 from symc.ir.record import dataclass, field
-from symc.ir.traverse import close_over, postorder, region_params
+from symc.ir.traverse import close_over, dependent, postorder, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input
 from symc.opt.fusion.column_folds import column_folds
@@ -227,10 +227,7 @@ class _Scalarizer:
         """``op`` over ``index`` with a region that holds what depends on it; the rest is captured. ``each``: results
         are made in every step, also those that do not: a put is more than its value."""
         values = postorder(results)
-        depends = {*index, *(m for r in results if each and (m := projection(r)[0]).operands)}
-        for v in values:
-            if any(o in depends for o in v.operands):
-                depends.add(v)
+        depends = dependent(values, [*index, *(m for r in results if each and (m := projection(r)[0]).operands)])
         captured: dict[Value, None] = {}
         for v in values:
             if v in depends and v not in index:

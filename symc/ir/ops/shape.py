@@ -268,12 +268,7 @@ def rolled(x: Value, axis: int, shift: Size) -> Value:
     if known_equal(k, 0) is True or known_equal(k, n) is True:
         return x
     first = k if back else n - k
-    start: list[Size] = [0] * x.ndim
-    size, step = list(x.shape), (1,) * x.ndim
-    parts = []
-    for start[axis], size[axis] in ((first, n - first), (0, first)):
-        parts.append(slice_(x, start=tuple(start), size=tuple(size), step=step))
-    return concat(*parts, axis=axis)
+    return concat(slice_along(x, axis, first, n - first), slice_along(x, axis, 0, first), axis=axis)
 
 
 # --- pad --------------------------------------------------------------------------------------------------------------

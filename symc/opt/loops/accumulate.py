@@ -11,13 +11,13 @@ from symc.ir.location import NOWHERE
 from symc.ir.op import splat
 from symc.ir.ops.arithmetic import add, neg, sub
 from symc.ir.ops.control import scan
-from symc.ir.traverse import postorder, users
+from symc.ir.traverse import dependent, postorder, users
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
 from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.loops.batch import pure
 from symc.opt.loops.dead import tidy
-from symc.opt.loops.edit import Results, depends, moved
+from symc.opt.loops.edit import Results, moved
 from symc.opt.loops.form import Carry, Loop, on_loops
 
 
@@ -63,7 +63,7 @@ def _added(c: Carry, uses: dict[Value, list[Value]], count: dict[Value, int]) ->
 
 
 def _take_out(loop: Loop, found: dict[Value, Value]) -> Results | None:
-    varying = depends([*found.values(), *loop.roots()], loop.varying)
+    varying = dependent(postorder([*found.values(), *loop.roots()]), loop.varying)
     kept: dict[Value, Value] = {}  # stand-ins for stacks that there are
     standing: dict[Value, Value] = {}
     for y in [*[r.leaf for r in loop.rows], *loop.stacks.values()]:
@@ -71,7 +71,7 @@ def _take_out(loop: Loop, found: dict[Value, Value]) -> Results | None:
             standing[y] = leaf = fresh_input(TensorType(y.dtype, (loop.length, *y.shape)))
             kept[leaf] = y
     plan = sum_over_steps(list(found.values()), varying, loop.length, standing)
-    of_stacks = depends(plan.results, [*kept, *plan.stacks.values()])
+    of_stacks = dependent(postorder(plan.results), [*kept, *plan.stacks.values()])
     chosen = {leaf: x for (leaf, x), r in zip(found.items(), plan.results, strict=True) if r in of_stacks}
     if not chosen or not pure(loop, list(chosen.values())):
         return None

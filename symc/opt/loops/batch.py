@@ -9,10 +9,10 @@ from symc.ir.op import Extern
 from symc.ir.ops.batching import batch_value, has_rule
 from symc.ir.ops.effect import has_effect
 from symc.ir.ops.elementwise import spread
-from symc.ir.traverse import postorder, rebuild
+from symc.ir.traverse import dependent, postorder, rebuild
 from symc.ir.types import TensorType
 from symc.ir.value import Value
-from symc.opt.loops.edit import depends, may_fail, runs
+from symc.opt.loops.edit import may_fail, runs
 from symc.opt.loops.form import Loop
 
 
@@ -38,7 +38,7 @@ def pure(loop: Loop, values: Sequence[Value]) -> bool:
 
 
 def _same_every_step(loop: Loop, values: Sequence[Value]) -> list[Value]:
-    varying = depends(values, loop.varying)
+    varying = dependent(postorder(values), loop.varying)
     return [v for v in postorder(values) if v not in varying]
 
 

@@ -23,7 +23,7 @@ from symc.ir.ops.kernel import fused, results_of
 from symc.ir.ops.shape import reshape
 from symc.ir.record import dataclass, field, replace
 from symc.ir.size_values import number
-from symc.ir.traverse import postorder, users
+from symc.ir.traverse import dependent, postorder, users
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, param
@@ -98,7 +98,7 @@ class _Finder:
         self.v, self.b, self.values, self.by = v, b, values, by
         self.wanted = set(f.body.results)
         self.own = [*stacks_of(v).values(), *stacks_of(b).values()]
-        self.later = _descendants(values, b)
+        self.later = dependent(values, [b])
         self.rows: set[Value] = set(self.own)  # arrays of all steps that a chunk of the backward loop has rows of
         self.length: int = v.attrs["length"]
 
@@ -158,14 +158,6 @@ def _widens(op: RowOp) -> bool:
 
 def _nominal(v: Value) -> int:
     return number(v.type.nbytes, NOMINAL)
-
-
-def _descendants(values: Sequence[Value], b: Value) -> set[Value]:
-    out = {b}
-    for x in values:
-        if any(o in out for o in x.operands):
-            out.add(x)
-    return out
 
 
 # --- in chunks --------------------------------------------------------------------------------------------------------

@@ -14,14 +14,14 @@ from symc.ir.function import Function
 from symc.ir.ops.control import cond
 from symc.ir.ops.index import index_operands
 from symc.ir.ops.shape import broadcast
-from symc.ir.traverse import postorder, users
+from symc.ir.traverse import dependent, postorder, users
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
 from symc.opt.facts.forms import turned_steps
 from symc.opt.loops.branches import Branches
-from symc.opt.loops.edit import Edit, Results, depends, may_fail, ordered, runs
+from symc.opt.loops.edit import Edit, Results, may_fail, ordered, runs
 from symc.opt.loops.form import Given, Loop
 
 #: Rounds in which carries are told apart; carries that need more are left alone.
@@ -128,7 +128,7 @@ def equal_carries(loop: Loop) -> dict[Value, Value]:
 def _free_stacks(loop: Loop) -> None:
     """Stacked values that are the rows of an operand, or the same in every step."""
     rows = {r.leaf: r.operand for r in loop.rows}
-    changing = depends(list(loop.stacks.values()), loop.varying) if loop.stacks else set()
+    changing = dependent(postorder(list(loop.stacks.values())), loop.varying) if loop.stacks else set()
     for k, y in list(loop.stacks.items()):
         if y in rows:
             loop.outside[k] = rows[y]

@@ -150,15 +150,6 @@ def ordered(roots: Sequence[Value], mapping: Mapping[Value, Value],
     return [done[r] for r in roots]
 
 
-def depends(roots: Sequence[Value], leaves: Iterable[Value]) -> set[Value]:
-    """The values that ``roots`` are made of and that depend on ``leaves`` (the leaves themselves as well)."""
-    out = set(leaves)
-    for v in postorder(roots):
-        if any(o in out for o in v.operands):
-            out.add(v)
-    return out
-
-
 def may_fail(v: Value) -> bool:
     """True if computing ``v`` can raise: such a value is not computed where the program might not."""
     if v.op.facts.indices is not None:

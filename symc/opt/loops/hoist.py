@@ -9,11 +9,11 @@ from __future__ import annotations
 from symc.ir.bodies import is_free
 from symc.ir.ops.control import scan, while_
 from symc.ir.ops.effect import has_effect
-from symc.ir.traverse import postorder
+from symc.ir.traverse import dependent, postorder
 from symc.ir.value import Value
 from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.loops.dead import reads_elements, tidy
-from symc.opt.loops.edit import Results, depends, may_fail, runs
+from symc.opt.loops.edit import Results, may_fail, runs
 from symc.opt.loops.form import Loop, on_loops
 
 
@@ -40,7 +40,7 @@ def invariant(loop: Loop) -> list[Value]:
     """The values of the body, computed there, that depend on nothing that changes and that something changing reads."""
     roots = loop.roots()
     order = postorder(roots)
-    changing = depends(roots, loop.varying)
+    changing = dependent(postorder(roots), loop.varying)
     once = runs(loop.value)
     leaves = set(loop.constants)
     stays: set[Value] = set()  # invariant, and not to be computed outside

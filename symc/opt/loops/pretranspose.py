@@ -12,11 +12,11 @@ from symc.ir.location import NOWHERE, add_lines
 from symc.ir.ops.control import scan, while_
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.shape import transpose
-from symc.ir.traverse import postorder
+from symc.ir.traverse import dependent, postorder
 from symc.ir.value import Value
 from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.loops.dead import tidy
-from symc.opt.loops.edit import Results, depends, runs
+from symc.opt.loops.edit import Results, runs
 from symc.opt.loops.form import Loop, on_loops
 
 
@@ -32,7 +32,7 @@ def pretranspose(loop: Loop) -> Results | None:
     if loop.value.attrs.get("length") == 1:
         return None
     values = postorder(loop.roots())
-    once = set(values) - depends(loop.roots(), loop.varying) if runs(loop.value) else set(loop.constants)
+    once = set(values) - dependent(postorder(loop.roots()), loop.varying) if runs(loop.value) else set(loop.constants)
     across = {v: k for v in values if (k := reads_across(v, once)) is not None}
     if not across:
         return None

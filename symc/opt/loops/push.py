@@ -14,12 +14,12 @@ from symc.grad.residuals import size_in_bytes
 from symc.ir.location import NOWHERE
 from symc.ir.ops.control import scan
 from symc.ir.size_values import number
-from symc.ir.traverse import postorder
+from symc.ir.traverse import dependent, postorder
 from symc.ir.value import Value
 from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.loops.batch import all_steps, can_batch, is_expensive, pure
 from symc.opt.loops.dead import tidy
-from symc.opt.loops.edit import Results, depends
+from symc.opt.loops.edit import Results
 from symc.opt.loops.form import Given, Loop, on_loops
 
 #: What is stacked in place of the results of a loop may take this many times their bytes,
@@ -74,7 +74,7 @@ def _free(loop: Loop) -> bool:
 def _reads_rows_alone(loop: Loop, y: Value) -> bool:
     """True if a stacked value needs no carry, and takes no more memory for all steps than its stack and its rows."""
     rows = {r.leaf for r in loop.rows}
-    varying = depends([y], loop.varying)
+    varying = dependent(postorder([y]), loop.varying)
     own = [v for v in postorder([y]) if v in varying]
     read = rows.intersection(own)
     if not read or not set(loop.varying).intersection(own) <= rows or not loop.carries:
@@ -93,8 +93,8 @@ def _before(loop: Loop) -> list[Value]:
     """The values that become rows: expensive, or made of such, and needed in the loop."""
     roots = loop.roots()
     order = postorder(roots)
-    carried = depends(roots, [c.leaf for c in loop.carries])
-    by_row = depends(roots, [r.leaf for r in loop.rows]) - carried
+    carried = dependent(postorder(roots), [c.leaf for c in loop.carries])
+    by_row = dependent(postorder(roots), [r.leaf for r in loop.rows]) - carried
     rows = {r.leaf for r in loop.rows}
     movable: set[Value] = set()
     for v in order:
@@ -104,7 +104,7 @@ def _before(loop: Loop) -> list[Value]:
             movable.add(v)
     expensive = [v for v in order if v in movable and is_expensive(v)]
     needed = set(postorder(expensive)) & movable
-    made = depends(expensive, expensive) & needed
+    made = dependent(postorder(expensive), expensive) & needed
     read = {o for v in order if v not in needed for o in v.operands}.union(roots)
     return [v for v in order if v in made and v in read]
 
@@ -149,14 +149,14 @@ def _after(loop: Loop) -> set[Value]:
             held.update(v.operands)
         else:
             free.append(v)
-    varying = depends(roots, loop.varying)
+    varying = dependent(postorder(roots), loop.varying)
     expensive = [v for v in free if v in varying and is_expensive(v)]
-    return depends(roots, expensive) & set(free)
+    return dependent(postorder(roots), expensive) & set(free)
 
 
 def _borders(loop: Loop, after: set[Value]) -> list[Value]:
     """The values of a step from which those in ``after`` are computed."""
-    varying = depends(loop.roots(), loop.varying)
+    varying = dependent(postorder(loop.roots()), loop.varying)
     read = dict.fromkeys(o for v in postorder(loop.stacks.values()) if v in after for o in v.operands)
     return [v for v in read if v not in after and v in varying]
 

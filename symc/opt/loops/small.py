@@ -29,7 +29,7 @@ from symc.ir.ops.reduce import gives_place
 from symc.ir.ops.remat import again
 from symc.ir.reference import run_values
 from symc.ir.requires import required
-from symc.ir.traverse import close_over, postorder, rebuild, region_params
+from symc.ir.traverse import close_over, dependent, postorder, rebuild, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input, make
 from symc.opt.engine.pass_registry import standard_pass
@@ -368,11 +368,8 @@ def _made(v: Value, starts: Scalars, leaves: Sequence[Value], parts: Sequence[li
 
 def _outside(leaves: Sequence[Value], results: Sequence[Value]) -> list[Value]:
     """Values that the body of a loop uses and that do not depend on its step: computed before it."""
-    depends = set(leaves)
-    values = postorder(results, stop=depends.__contains__)
-    for v in values:
-        if any(o in depends for o in v.operands):
-            depends.add(v)
+    values = postorder(results, stop=set(leaves).__contains__)
+    depends = dependent(values, leaves)
     used = {o for v in values if v in depends and v not in leaves for o in v.operands} | set(results)
     return [v for v in values if v in used and v not in depends and (v.operands or v.op is input_)]
 

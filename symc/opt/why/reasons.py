@@ -17,7 +17,7 @@ from symc.ir.ops.kernel import projection
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.shape import reshape
 from symc.ir.ops.store import is_epilogue
-from symc.ir.traverse import every_value, postorder, users
+from symc.ir.traverse import dependent, every_value, postorder, users
 from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.engine.provenance import expression
@@ -287,8 +287,4 @@ def of_small_loops(before: Function, after: Function) -> Iterator[Reason]:
 
 
 def _made_of(f: Function, leaves: set[Value]) -> set[Value]:
-    out = set(leaves)
-    for v in f.values():
-        if any(o in out for o in v.operands):
-            out.add(v)
-    return out
+    return dependent(f.values(), leaves)
