@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ class Row(str):
 Target = tuple[int, tuple[str, ...], tuple[Size, ...]]  # result number, index so far, shape so far
 
 
-class Writer:
+class Writer(ABC):
     """The text of one kernel while it is written: its lines, its names, the sizes that it asks for."""
 
     def __init__(self, name: str, loops: Loops, over: Collection[int], shared: Mapping[int, int] = {}):
@@ -72,25 +73,32 @@ class Writer:
 
     # -- what ``Renderer`` does
 
+    @abstractmethod
     def emit_block(self, region: Region, env: dict[Value, str], targets: list[Target | None], depth: int) -> list[str]:
-        raise NotImplementedError
+        """Writes the results of a region: to targets, or into variables, which it names."""
 
+    @abstractmethod
     def expression(self, v: Value, env: dict[Value, str]) -> str:
-        raise NotImplementedError
+        """Text of a scalar that has been written."""
 
+    @abstractmethod
     def open_loops(self, shape: tuple[Size, ...], depth: int,
                    chunked: list[Any]) -> tuple[tuple[str, ...], int]:
-        raise NotImplementedError
+        """Writes the heads of loops: names of their indices, and the depth inside."""
 
+    @abstractmethod
     def enter(self, v: Value, index: Sequence[str], env: dict[Value, str]) -> dict[Value, str]:
-        raise NotImplementedError
+        """The names of a region at an index."""
 
+    @abstractmethod
     def emit_scalar(self, v: Value, env: dict[Value, str], depth: int) -> None:
-        raise NotImplementedError
+        """Writes a scalar into a variable."""
 
+    @abstractmethod
     def emit_results(self, region: Region, env: dict[Value, str], targets: list[Target | None],
                      depth: int) -> list[str]:
-        raise NotImplementedError
+        """Writes the results of a region whose scalars have been written."""
 
+    @abstractmethod
     def extent(self, shape: tuple[Size, ...], k: int, depth: int) -> str:
-        raise NotImplementedError
+        """The arguments of a range over an axis."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -43,7 +44,7 @@ Required = Mapping[Region, Sequence[Requirement]]
 
 
 @dataclass
-class Lowering:
+class Lowering(ABC):
     """Emits the steps of plans.
 
     ``sizes``: those to lower at, if they are given.
@@ -224,17 +225,17 @@ class Lowering:
         """Copy from the address in one slot to that in another."""
         self.code.emit(Op.COPY, to, source, nbytes)
 
+    @abstractmethod
     def control(self, step: Step, slots: Slots) -> None:
         """A loop or a branch."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sections(self, plan: Plan, group: Sequence[int], slots: Slots) -> None:
         """Steps that may run at the same time."""
-        raise NotImplementedError
 
+    @abstractmethod
     def routine(self, plan: Plan, step: Step, reads: Sequence[int], writes: Sequence[int]) -> None:
         """A routine of a library, or the reference."""
-        raise NotImplementedError
 
     def _fails(self, plan: Plan, v: Value) -> bool:
         """Look whether a kernel has a value at these sizes, before anything runs if the kernel runs in any case. True
