@@ -209,7 +209,7 @@ def _smaller(number: Value, axes: Sequence[int]) -> Value:
 def concat_of_transposes(v: Value) -> Value | None:
     """One transpose, which a product may absorb."""
     first = v.operands[0]
-    if len(v.operands) < 2 or any(o.op.name != "transpose" or o.attrs != first.attrs for o in v.operands):
+    if len(v.operands) < 2 or any(o.op is not transpose or o.attrs != first.attrs for o in v.operands):
         return None
     perm = first.attrs["perm"]
     return transpose(concat(*[o.operands[0] for o in v.operands], axis=perm[v.attrs["axis"]]), perm=perm)
@@ -225,7 +225,7 @@ def concat_of_transposes(v: Value) -> Value | None:
 def concat_of_reshapes(v: Value) -> Value | None:
     """Axes of size 1 wait until the parts are together."""
     axis, first = v.attrs["axis"], v.operands[0]
-    if len(v.operands) < 2 or any(o.op.name != "reshape" for o in v.operands):
+    if len(v.operands) < 2 or any(o.op is not reshape for o in v.operands):
         return None
     places = [unit_axes(o) for o in v.operands]
     if places[0] is None or any(p != places[0] for p in places):

@@ -162,7 +162,7 @@ def gather_of_broadcast(v: Value) -> Value | None:
 def gather_of_transpose(v: Value) -> Value | None:
     """Only what is read is moved; a gather reads memory in any order."""
     t, *indices = v.operands
-    if t.op.name != "transpose":
+    if t.op is not transpose:
         return None
     perm, depth = t.attrs["perm"], depth_of(v)
     pairs = sorted((perm[a], k) for k, a in enumerate(v.attrs["axes"]))
@@ -182,7 +182,7 @@ def gather_of_transpose(v: Value) -> Value | None:
 def gather_of_reshape(v: Value) -> Value | None:
     """Axes of size 1 wait until what is read is there."""
     r, *indices = v.operands
-    if r.op.name != "reshape" or (units := unit_axes(r)) is None:
+    if r.op is not reshape or (units := unit_axes(r)) is None:
         return None
     back = {b: a for a, b in units.items()}
     if any(a not in back for a in v.attrs["axes"]):
@@ -332,7 +332,7 @@ def window_of_elementwise(v: Value, context) -> Value | None:
 def window_of_movement(v: Value) -> Value | None:
     """Only what is read is moved."""
     m, *starts = v.operands
-    if m.op.name == "transpose":
+    if m.op is transpose:
         back = inverse_permutation(m.attrs["perm"])
         part = dynamic_slice(m.operands[0], *[starts[a] for a in back], size=tuple(v.shape[a] for a in back))
         return transpose(part, perm=m.attrs["perm"])

@@ -36,7 +36,7 @@ def dot_of_transpose(v: Value) -> Value | None:
     contract, batch = v.attrs["contract"], v.attrs["batch"]
     for k in (0, 1):
         t = v.operands[k]
-        if t.op.name != "transpose":
+        if t.op is not transpose:
             continue
         perm = t.attrs["perm"]
         free = [perm[a] for a in free_axes(t, contract[k], batch[k])]

@@ -220,7 +220,7 @@ def _one_hot(i: Value) -> Value:
 
 def _selected(m: Value, along: int) -> Value | None:
     """The index i where a matrix has ones at (k, i[k]) and zeros elsewhere, ``along`` the axis that i counts along."""
-    if m.op.name == "transpose":
+    if m.op is transpose:
         m, along = m.operands[0], m.attrs["perm"][along]
     if m.op is gather and len(m.operands) == 2 and m.operands[1].ndim == 1 and is_eye(m.operands[0]):
         eye, i = m.operands

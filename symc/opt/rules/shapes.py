@@ -140,7 +140,7 @@ def reduce_units(v: Value) -> Value | None:
 def reshape_of_reshape(v: Value) -> Value | None:
     """The last shape counts."""
     (x,) = v.operands
-    return reshape(x.operands[0], shape=v.shape) if x.op.name == "reshape" else None
+    return reshape(x.operands[0], shape=v.shape) if x.op is reshape else None
 
 
 @rewrite(
@@ -155,7 +155,7 @@ def transpose_of_transpose(v: Value) -> Value | None:
     (x,) = v.operands
     return (
         transpose(x.operands[0], perm=tuple(x.attrs["perm"][p] for p in v.attrs["perm"]))
-        if x.op.name == "transpose"
+        if x.op is transpose
         else None
     )
 
@@ -214,7 +214,7 @@ def broadcast_of_units(v: Value) -> Value | None:
 def broadcast_of_expanded(v: Value) -> Value | None:
     """The size-1 axes are inserted with the others."""
     (x,) = v.operands
-    if x.op.name != "reshape":
+    if x.op is not reshape:
         return None
     source = x.operands[0]
     wide = [a for a, s in enumerate(x.shape) if s != 1]
@@ -280,7 +280,7 @@ def reshape_of_broadcast(v: Value) -> Value | None:
 def transpose_of_reshape(v: Value) -> Value | None:
     """The transpose meets others, and products that absorb it."""
     (r,) = v.operands
-    if r.op.name != "reshape" or (units := unit_axes(r)) is None:
+    if r.op is not reshape or (units := unit_axes(r)) is None:
         return None
     x = r.operands[0]
     back = {b: a for a, b in units.items()}

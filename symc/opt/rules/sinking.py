@@ -172,7 +172,7 @@ def times_size(x: Value, count: Size) -> Value:
 def reduce_of_transpose(v: Value) -> Value | None:
     """Elements that are reduced need not be moved first."""
     (t,), axes = v.operands, v.attrs["axes"]
-    if t.op.name != "transpose":
+    if t.op is not transpose:
         return None
     perm = t.attrs["perm"]
     reduced = tuple(sorted(perm[a] for a in axes))
@@ -195,7 +195,7 @@ def reduce_of_transpose(v: Value) -> Value | None:
 def reduce_of_reshape(v: Value) -> Value | None:
     """Elements that are reduced need not be put in another shape first."""
     (r,), axes = v.operands, v.attrs["axes"]
-    if r.op.name != "reshape":
+    if r.op is not reshape:
         return None
     x, units = r.operands[0], unit_axes(r)
     if units is not None:

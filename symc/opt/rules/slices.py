@@ -90,7 +90,7 @@ def slice_of_broadcast(v: Value) -> Value | None:
 def slice_of_transpose(v: Value) -> Value | None:
     """Only what is read is moved."""
     (x,) = v.operands
-    if x.op.name != "transpose":
+    if x.op is not transpose:
         return None
     perm = x.attrs["perm"]
     window = window_over(v, inverse_permutation(perm), x.operands[0].shape)
@@ -110,7 +110,7 @@ def slice_of_transpose(v: Value) -> Value | None:
 def slice_of_reshape(v: Value) -> Value | None:
     """Only what is read is moved; slices of slices then meet."""
     (x,) = v.operands
-    if x.op.name != "reshape":
+    if x.op is not reshape:
         return None
     source = x.operands[0]
     units = unit_axes(x)
