@@ -67,7 +67,7 @@ class _Runner:
     def __init__(self, ir: Any):
         self.ir, self.i64 = ir, ir.IntType(64)
         self.words = self.i64.as_pointer()
-        self.module = ir.Module("symc_fold")
+        self.module = ir.Module()
         self.f = ir.Function(self.module, ir.FunctionType(self.i64, [self.words]), "fold_run")
         self.b, self.ctx = ir.IRBuilder(self.f.append_basic_block("entry")), self.f.args[0]
 
@@ -176,9 +176,9 @@ class _Runner:
 
 
 def _runner_text() -> str:
-    from llvmlite import ir
+    from symc.runtime.cpu.native import assembly
 
-    return _Runner(ir).write()
+    return _Runner(assembly).write()
 
 
 @functools.cache

@@ -19,7 +19,16 @@ from symc.ir.phases import phase
 from symc.runtime.cache.object_cache import Entry
 from symc.runtime.compilers import llvm_streams
 from symc.runtime.compilers.linker import linked
-from symc.runtime.compilers.llvm import SCHEDULING, VERSIONING, WIDENING, llvm, lock, target_machine, without
+from symc.runtime.compilers.llvm import (
+    SCHEDULING,
+    VERSIONING,
+    WIDENING,
+    llvm,
+    lock,
+    quickly,
+    target_machine,
+    without,
+)
 from symc.runtime.compilers.llvm_function import IN_ORDER, Module
 from symc.runtime.compilers.llvm_rarely import MARK, link_bodies
 from symc.runtime.compilers.uninterrupted import uninterrupted
@@ -51,9 +60,11 @@ def module_code(text: str, level: int) -> Entry:
     """The code of a module of native functions. Loops are vectorized at level 3."""
     with lock:
         machine = target_machine(level)
-        module = optimized(text, machine) if level == 3 else _parsed(text, llvm().create_context(), machine)
-        exports = [f.name for f in module.functions if not f.is_declaration and f.linkage is llvm().Linkage.external]
-        code = machine.emit_object(module)
+        with quickly(level < 3):
+            module = optimized(text, machine) if level == 3 else _parsed(text, llvm().create_context(), machine)
+            exports = [f.name for f in module.functions
+                       if not f.is_declaration and f.linkage is llvm().Linkage.external]
+            code = machine.emit_object(module)
     return entry_of(code, tuple(exports))
 
 

@@ -142,8 +142,8 @@ class Code:
 
     def call(self, entry: int, slots: Sequence[int]) -> None:
         """Call a routine that takes the addresses in these slots."""
-        assert len(slots) in ARITIES
-        self.emit(Op.CALL + len(slots), entry, *slots)
+        width = next(n for n in ARITIES if n >= len(slots))
+        self.emit(Op.CALL + width, entry, *slots, *[slots[-1]] * (width - len(slots)))
 
     def launch(self, entry: int, numbers: Sequence[Formula], slots: Sequence[int]) -> None:
         """Call a kernel on numbers, then the addresses in these slots."""

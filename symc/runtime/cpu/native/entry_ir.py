@@ -1,4 +1,4 @@
-"""The native entry of compiled functions: one LLVM function, built once in a process through llvmlite, without Numba.
+"""The native entry of compiled functions: one LLVM function, compiled once in the life of a machine.
 
 It has the signature of a builtin (``METH_FASTCALL | METH_KEYWORDS``) and is the same for every function: what a
 function takes and gives is data. ``self`` is a tuple; its first item is an array of 64-bit words, the *block*, which
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from symc.runtime.cpu.native import assembly
 from symc.runtime.cpu.native.arguments_ir import Arguments
 from symc.runtime.cpu.native.block import ARRAY, HEADER, ITEM, MADE, MOST_ARGUMENTS, MOST_RESULTS, PYTHON, Block
 from symc.runtime.cpu.native.instructions import GROW, Word
@@ -22,10 +23,8 @@ from symc.runtime.cpu.native.instructions import GROW, Word
 
 def text() -> str:
     """The text of the module."""
-    from llvmlite import ir
-
-    module = ir.Module("symc_entry")
-    _Entry(module, ir, PYTHON, "symc_entry").write()
+    module = assembly.Module()
+    _Entry(module, assembly, PYTHON, "symc_entry").write()
     return str(module)
 
 

@@ -1,4 +1,4 @@
-"""The native interpreter of plans: one LLVM function, built once in a process through llvmlite, without Numba.
+"""The native interpreter of plans: one LLVM function, compiled once in the life of a machine.
 
 ``i64 run(i64 *memory)`` runs the instructions in ``memory`` and returns 0, or the number that stopped it. ``memory``
 begins with data, the first words of which are those in ``instructions.Word``. ``i64 prepare(i64 *memory)`` runs those
@@ -16,7 +16,7 @@ import platform
 from collections.abc import Callable
 from typing import Any
 
-from symc.runtime.cpu.native import float_state, sections_ir
+from symc.runtime.cpu.native import assembly, float_state, sections_ir
 from symc.runtime.cpu.native.instructions import (
     ALL,
     ARITIES,
@@ -42,10 +42,8 @@ def counter() -> str:
 
 def text() -> str:
     """The text of the module."""
-    from llvmlite import ir
-
-    module = ir.Module("symc_executor")
-    Interpreter(module, ir).build()
+    module = assembly.Module()
+    Interpreter(module, assembly).build()
     return str(module)
 
 
@@ -74,6 +72,7 @@ class Interpreter(Sizes):
         b.position_at_end(fetch)
         self.fetch, self.ip = fetch, b.phi(self.i64, "ip")
         self.ip.add_incoming(self.start, entry)
+        self.here = self.at(self.code, self.ip)
         switch = b.switch(self.operand(-1), bad)
         b.position_at_end(bad)
         b.ret(self.const(-1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from symc.ir.record import Numbers
 
 #: How many pointers the routines take that can be called: BLAS, LAPACK, and what is beside it.
-ARITIES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 15)
+ARITIES = (4, 7, 11, 15)
 
 
 class Op(metaclass=Numbers):

@@ -1,7 +1,7 @@
 """Routines that LAPACK does not have, as native code with its convention: every argument is an address.
 
-One LLVM module, built once in a process through llvmlite when the first plan with linear algebra is loaded. Matrices
-are square and contiguous; sizes are addresses of 64-bit integers.
+One LLVM module, compiled when the first plan with linear algebra is loaded. Matrices are square and contiguous; sizes
+are addresses of 64-bit integers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loops in functions that are written through llvmlite."""
+"""Loops in functions of native code."""
 
 from __future__ import annotations
 

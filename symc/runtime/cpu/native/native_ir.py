@@ -1,7 +1,7 @@
 """Native functions of our own with the convention of BLAS and LAPACK: every argument is an address.
 
 Sizes are addresses of 64-bit integers. What the functions do is said in `lapack_ir` and `blas_ir`; here is how they are
-written and compiled, through llvmlite, without Numba.
+written and compiled.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def _variant(module: type[Functions], letter: str, vectorized: bool) -> type[Fun
 
 
 def _text(functions: type[Functions]) -> str:
-    from llvmlite import ir
+    from symc.runtime.cpu.native import assembly
 
-    module = ir.Module("symc_native")
-    functions(module, ir).write()
+    module = assembly.Module()
+    functions(module, assembly).write()
     return str(module)
 
 

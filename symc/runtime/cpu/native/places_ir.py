@@ -30,8 +30,7 @@ class _Places(native_ir.Functions):
                 b.store(b.add(k, b.zext(there, self.i64)), found)
 
             def eight(j: Any) -> None:
-                word = self.load(mask, j, self.i64)
-                word.align = 1
+                word = b.load(self.at(mask, j, self.i64), typ=self.i64, align=1)
                 with b.if_then(b.icmp_unsigned("!=", word, self.const(0))):
                     for i in range(8):
                         one(b.add(b.shl(j, self.const(3)), self.const(i)))

@@ -47,12 +47,10 @@ def words() -> Any:
 
 
 def _text() -> str:
-    from llvmlite import ir
+    from symc.runtime.cpu.native import assembly, limit_ir, parallel_ir, pool_ir, product_ir
 
-    from symc.runtime.cpu.native import limit_ir, parallel_ir, pool_ir, product_ir
-
-    module = ir.Module("symc_pool")
+    module = assembly.Module()
     for writer in (pool_ir.Prepare, parallel_ir.Parallel, limit_ir.Limit):
-        writer(module, ir).write()
-    product_ir.write(module, ir)
+        writer(module, assembly).write()
+    product_ir.write(module, assembly)
     return str(module)

@@ -27,7 +27,7 @@ def declare(i: Any) -> Any:
     kind = i.ir.FunctionType(i.i64, [i.words, i.i64, i.i64, i.i64, i.words])
     function = i.ir.Function(i.module, kind, "sections")
     function.linkage = "internal"
-    function.attributes.add("noinline")  # the interpreter keeps its registers
+    function.attributes |= {"noinline", "optnone"}  # the interpreter keeps its registers; this runs once in a while
     return function
 
 
@@ -118,7 +118,7 @@ def _write_section(i: Any, interpret: Any) -> Any:
     first."""
     i.function = function = i.ir.Function(i.module, i.ir.FunctionType(i.void, [i.words]), "section")
     function.linkage = "internal"
-    function.attributes.add("noinline")  # the interpreter keeps its registers
+    function.attributes |= {"noinline", "optnone"}  # the interpreter keeps its registers; this runs once in a while
     b = i.b = i.ir.IRBuilder(function.append_basic_block("entry"))
     begin, end, data, first = (i.load(function.args[0], k) for k in range(4))
     data, own = i.pointer(data), b.alloca(i.i64, COUNT)

@@ -12,11 +12,13 @@ from symc.runtime.cpu.native.words_ir import Words
 
 
 class Instructions(Words):
-    """Writes instructions. ``ip`` is the position in ``code`` of the one that runs; ``fetch`` runs the next."""
+    """Writes instructions. ``ip`` is the position in ``code`` of the one that runs, ``here`` its address; ``fetch`` runs
+    the next."""
 
     data: Any
     code: Any
     ip: Any
+    here: Any
     fetch: Any
 
     def code_of(self, data: Any) -> Any:
@@ -25,7 +27,7 @@ class Instructions(Words):
     def operand(self, k: Any) -> Any:
         """Operand k of the instruction; -1 is the instruction itself."""
         offset = self.const(k + 1) if isinstance(k, int) else self.b.add(k, self.const(1))
-        return self.load(self.code, self.b.add(self.ip, offset))
+        return self.load(self.here, offset)
 
     def slot(self, k: Any) -> Any:
         """Pointer to the word that operand k names."""
@@ -40,9 +42,7 @@ class Instructions(Words):
         return self.b.inttoptr(self.word(k), (type_ or self.i64).as_pointer())
 
     def unaligned(self, pointer: Any) -> Any:
-        value = self.b.load(pointer, typ=self.i64)
-        value.align = 1
-        return value
+        return self.b.load(pointer, typ=self.i64, align=1)
 
     def go(self, target: Any) -> None:
         """Run the instruction at ``target`` next."""

@@ -79,20 +79,19 @@ class _Functions(native_ir.Functions):
         return scalar if w == 1 else self.ir.Constant(self.type(w), [scalar] * w)
 
     def numbers(self, base: Any, k: Any, w: int = 1) -> list[Any]:
-        return [self._aligned(self.b.load(self._address(base, k, w, part), typ=self.type(w)))
+        return [self.b.load(self._address(base, k, w, part), typ=self.type(w), align=self._alignment())
                 for part in range(self.parts_)]
 
     def _address(self, base: Any, k: Any, w: int, part: int) -> Any:
         at = self.b.add(self.b.mul(k, self.const(self.parts_)), self.const(part))
         return self.b.bitcast(self.at(base, at, self.real), self.type(w).as_pointer())
 
-    def _aligned(self, instruction: Any) -> Any:
-        instruction.align = 4 if isinstance(self.real, self.ir.FloatType) or self.real == self.ir.IntType(32) else 8
-        return instruction
+    def _alignment(self) -> int:
+        return 4 if isinstance(self.real, self.ir.FloatType) or self.real == self.ir.IntType(32) else 8
 
     def put(self, x: Number, base: Any, k: Any, w: int = 1) -> None:
         for part, y in enumerate(x):
-            self._aligned(self.b.store(y, self._address(base, k, w, part)))
+            self.b.store(y, self._address(base, k, w, part), align=self._alignment())
 
     def spread(self, x: Number, w: int) -> Number:
         if w == 1:

@@ -1,4 +1,4 @@
-"""Functions on words, which are numbers and addresses of 64 bits, as they are written through llvmlite."""
+"""Functions on words, which are numbers and addresses of 64 bits, written through ``assembly``."""
 
 from __future__ import annotations
 
