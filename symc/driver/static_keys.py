@@ -16,13 +16,13 @@ import struct
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from hashlib import blake2b
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from symc.errors import InputError
+from symc.ir.digest import blake2b
 from symc.ir.value import Value
 from symc.tensors.deferred import Deferred
 from symc.tensors.pytree import Nest

@@ -13,7 +13,6 @@ together, in order, and do what comes after: by one thread, when all chunks are 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from symc.codegen.kernel.scalarize import Loops
 from symc.codegen.kernel.user_functions import is_users
@@ -21,6 +20,7 @@ from symc.codegen.plan.costs import FUNCTION, LIBRARY
 from symc.ir.dim import Size, ceildiv, floordiv, product
 from symc.ir.ops.reduce import gives_place
 from symc.ir.ops.store import insert, insert_place, store, store_running
+from symc.ir.record import dataclass
 from symc.ir.size_extremes import maximum
 from symc.ir.traverse import postorder
 from symc.ir.value import Region, Value

@@ -14,12 +14,12 @@ What a profile divides by time. Both are what the step asks for, not what a proc
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from symc.codegen.plan.costs import CHEAP, elements, of_element
 from symc.codegen.plan.gemm import is_product
 from symc.ir.op import Op, Update
 from symc.ir.plan import Step
+from symc.ir.record import dataclass
 from symc.ir.size_values import evaluate
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType, TupleType

@@ -9,8 +9,8 @@ changes no bit.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from hashlib import blake2b
 
+from symc.ir.digest import blake2b
 from symc.ir.text import splat_of
 from symc.ir.traverse import close_over, postorder, rebuild
 from symc.ir.value import Region, Value, attr_bytes
