@@ -17,42 +17,44 @@ from typing import Any as _Any
 
 import numpy as _np
 
-from symc import ir, numpy_api
-from symc.errors import (
-    AssertError,
-    CheckError,
-    ConvergenceError,
-    DeviceError,
-    DTypeError,
-    ExecutionError,
-    ExportError,
-    GradientError,
-    IndexingError,
-    InputError,
-    InternalError,
-    LinAlgError,
-    MemoryBudgetError,
-    NonFiniteError,
-    OutOfMemoryError,
-    PackageError,
-    ParseError,
-    PipelineError,
-    PlanError,
-    ShapeError,
-    SymbolicValueError,
-    SymcError,
-)
-from symc.ir import ops
 from symc.ir.garbage import no_collections as _no_collections
-from symc.numpy_api import *  # noqa: F403 - NumPy's functions, constants and dtypes under their own names
-from symc.numpy_api import bool
-from symc.settings import config
-from symc.tensors.convert import default_float, set_default_float
-from symc.tensors.deferred import Deferred
-from symc.tensors.inputs import Constant, Variable, input, matrix, scalar, tensor3, tensor4, vector
-from symc.tensors.public import DISPATCH as _DISPATCH
-from symc.tensors.state import SharedVariable, shared
-from symc.tensors.tensor import Tensor
+
+with _no_collections(lasting=True):  # an eighth of this import
+    from symc import ir, numpy_api
+    from symc.errors import (
+        AssertError,
+        CheckError,
+        ConvergenceError,
+        DeviceError,
+        DTypeError,
+        ExecutionError,
+        ExportError,
+        GradientError,
+        IndexingError,
+        InputError,
+        InternalError,
+        LinAlgError,
+        MemoryBudgetError,
+        NonFiniteError,
+        OutOfMemoryError,
+        PackageError,
+        ParseError,
+        PipelineError,
+        PlanError,
+        ShapeError,
+        SymbolicValueError,
+        SymcError,
+    )
+    from symc.ir import ops
+    from symc.numpy_api import *  # noqa: F403 - NumPy's functions, constants and dtypes under their own names
+    from symc.numpy_api import bool
+    from symc.settings import config
+    from symc.tensors.convert import default_float, set_default_float
+    from symc.tensors.deferred import Deferred
+    from symc.tensors.inputs import Constant, Variable, input, matrix, scalar, tensor3, tensor4, vector
+    from symc.tensors.public import DISPATCH as _DISPATCH
+    from symc.tensors.state import SharedVariable, shared
+    from symc.tensors.tensor import Tensor
 
 __version__ = "0.1.0"
 _DISPATCH[_np.apply_along_axis] = lambda *args, **kwargs: _sys.modules[__name__].apply_along_axis(*args, **kwargs)

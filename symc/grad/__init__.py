@@ -5,11 +5,7 @@ a cotangent is the direction of steepest ascent (the conjugate of the textbook d
 real(sum(conj(g) * t)).
 """
 
-from symc.grad import batch_regions as _batch_regions  # noqa: F401 - puts batching rules in place
-from symc.grad import call as _call  # noqa: F401 - puts its derivative in place
-from symc.grad import checkpoint as _checkpoint  # noqa: F401 - puts its derivative in place
-from symc.grad import implicit as _implicit  # noqa: F401
-from symc.grad import loops as _loops  # noqa: F401
+from symc.grad import regional as _regional  # noqa: F401 - puts derivatives of ops made of regions in place
 from symc.grad.batch import vmap
 from symc.grad.connect import connected, disconnection
 from symc.grad.forward import jvp, slope

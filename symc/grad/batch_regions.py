@@ -42,7 +42,3 @@ def root_batch(v: Value, operands: Sequence[Value], flags: Sequence[bool], n: Si
     for b in bodies:
         location.note_inside(new, b.notes)
     return new
-
-
-call.facts.batch = call_batch
-root.facts.batch = root_batch

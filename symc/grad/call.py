@@ -114,6 +114,3 @@ def _sizes(v: Value) -> list[Size]:
     """The number of entries of every level, innermost first: every result has all these axes in front."""
     first = v.type.items[0] if isinstance(v.type, TupleType) else v.type
     return list(first.shape[: len(v.attrs["batch"])][::-1])
-
-
-call.facts.jvp, call.facts.vjp = call_jvp, call_vjp

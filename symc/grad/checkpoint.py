@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 
 from symc.grad.batch import vmap
 from symc.grad.forward import jvp
-from symc.grad.one_op import REGIONAL
 from symc.grad.reverse import vjp
 from symc.grad.varying import varies
 from symc.ir import location
@@ -105,7 +104,3 @@ def checkpoint_batch(v: Value, operands: Sequence[Value], flags: Sequence[bool],
     outside.update(zip(rows, [o for o, f in zip(operands, flags, strict=True) if f], strict=True))
     made = _close(v, outside, results)
     return made[0].operands[0] if isinstance(v.type, TupleType) else made[0]
-
-
-REGIONAL["checkpoint"] = checkpoint_jvp, checkpoint_vjp
-checkpoint.facts.batch = checkpoint_batch

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symc.grad.forward import jvp
-from symc.grad.one_op import REGIONAL, varies, zeros
+from symc.grad.one_op import varies, zeros
 from symc.grad.reverse import vjp
 from symc.ir.closure_scope import ClosureScope, open_quietly, substitute
 from symc.ir.ops.arithmetic import neg
@@ -53,6 +53,3 @@ def _transposed(v: Value, seeds: Sequence[Value], answers: Sequence[Value], oper
     found = vjp(solved, rights, list(seeds))
     dense = [zeros(r.type) if u is None else u for u, r in zip(found, rights, strict=True)]
     return substitute(dense, {r: zeros(r.type) for r in rights})
-
-
-REGIONAL["root"] = root_jvp, root_vjp

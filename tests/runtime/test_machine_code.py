@@ -22,6 +22,7 @@ from symc.runtime.compilers.image import Image
 from symc.runtime.compilers.llvm import llvm, load, lock, target_machine
 from symc.runtime.compilers.llvm_compile import _parsed, module_code
 from symc.runtime.cpu.native import blas_ir, entry_ir, executor_ir, few_rows_ir, lapack_ir, native_ir, pool  # noqa: F401
+from symc.runtime.cpu.native.instructions import ALL, STRAIGHT
 from symc.runtime.cpu.scipy_functions import special, symbol
 
 
@@ -71,7 +72,8 @@ define double @other(double %x) { %a = call double @cos(double %x)
 
 def native_modules() -> dict[str, Callable[[], str]]:
     """What writes the text of each module of native functions."""
-    found = {"executor": executor_ir.text, "entry": entry_ir.text, "pool": pool._text}
+    found = {"executor": lambda: executor_ir.text(ALL), "straight executor": lambda: executor_ir.text(STRAIGHT),
+             "entry": entry_ir.text, "pool": pool._text}
     pending: list[type] = [native_ir.Functions]
     while pending:
         subs = (sub := pending.pop()).__subclasses__()

@@ -48,8 +48,8 @@ class Helper:
 
 
 def written_out(tree: ast.FunctionDef, scope: Mapping[str, Any]) -> ast.FunctionDef:
-    """A function with polynomials as sums and products (``names.horner``)."""
-    return ast.fix_missing_locations(_WrittenOut(scope).visit(tree))
+    """A function with polynomials as sums and products (``names.horner``), which have no lines."""
+    return _WrittenOut(scope).visit(tree)
 
 
 class _WrittenOut(ast.NodeTransformer):

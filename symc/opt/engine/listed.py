@@ -57,7 +57,6 @@ class Listed(Rule):
 
     def __init__(self, row: tuple):
         self.__dict__.update(zip(COLUMNS, row, strict=True))
-        self.__dict__["apply"] = self._apply
 
     def _apply(self, v: Value, context: Context) -> Value | str | None:
         if not was_made(self.ops):
@@ -81,7 +80,7 @@ class Listed(Rule):
 
 
 for _name in fields(Rule):
-    setattr(Listed, _name, _Late(_name))
+    setattr(Listed, _name, Listed._apply if _name == "apply" else _Late(_name))
 
 
 def install() -> None:

@@ -6,12 +6,12 @@ A pass states everything in its own file: ``@standard_pass`` says where it stand
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from typing import Any, TypeVar
 
 from symc.errors import PipelineError
 from symc.ir import extensions
 from symc.ir.function import Function
+from symc.ir.late import late
 from symc.ir.record import dataclass
 from symc.ir.value import Value
 from symc.opt.engine.provenance import Provenance
@@ -103,19 +103,13 @@ def take_row(row: dict[str, Any]) -> None:
     """Register a pass by what its file states; the file itself is imported when the pass runs."""
     if row["name"] not in _standard:
         _standard[row["name"]] = row
-        fields: dict[str, Any] = {k: lazy(x) if k in ("function", "records", "reasons") else x for k, x in row.items()}
+        fields: dict[str, Any] = {k: late(x) if k in ("function", "records", "reasons") else x for k, x in row.items()}
         register_pass(Pass(**fields))
 
 
 def rows() -> list[dict[str, Any]]:
     """Passes in files of their own, as they state themselves."""
     return list(_standard.values())
-
-
-def lazy(path: str) -> Callable[..., Any]:
-    """A function by the name of its module and its own: the module is imported when it is called."""
-    module, name = path.rsplit(".", 1)
-    return lambda *given: getattr(import_module(module), name)(*given)
 
 
 def find_pass(name: str) -> Pass | None:

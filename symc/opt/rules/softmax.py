@@ -108,6 +108,7 @@ def softmax_read_in_part(v: Value) -> Value | None:
     kinds="f",
     weight=3,
     needs=["broadcast"],
+    met=["logsumexp"],
     equation="x - logsumexp(x, axes) -> log_softmax(x, axes)",
     examples=lambda: [
         (lambda x: x - spread(logsumexp(x, axes=(1,)), x, (1,)))(matrix()),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from symc.ir.garbage import no_collections
 from symc.ir.phases import phase
 from symc.runtime.cache import object_cache, version
 from symc.runtime.cache.object_cache import Entry
@@ -93,7 +94,8 @@ def load_module(
     if entry is None:
         from symc.runtime.compilers.llvm_compile import module_code
 
-        entry = module_code(write(), level)
+        with no_collections():
+            entry = module_code(write(), level)
         object_cache.write(key, entry)
     return _loaded(entry, calls).__getitem__
 

@@ -46,8 +46,8 @@ def recorded(lowered: Lowered) -> Recording | None:
         return None
     places = {id(a): k for k, a in enumerate(constants)}
     return {
-        "words": words.tolist(), "symbols": [[k, s.name] for k, s in t.symbols], "arena_at": t.arena.tolist(),
-        "kept_at": t.kept.tolist(), "pool": t.pool.tobytes(),
+        "words": words.tolist(), "straight": t.straight, "symbols": [[k, s.name] for k, s in t.symbols],
+        "arena_at": t.arena.tolist(), "kept_at": t.kept.tolist(), "pool": t.pool.tobytes(),
         "constants": [[as_dtype(a.dtype).str, a.shape, a.tobytes()] for a in constants],
         "constants_at": [[slot, places[id(a)], offset] for slot, a, offset in t.constants],
         "first": lowered.first, "given": lowered.given, "returned": lowered.returned, "updates": lowered.updates,
@@ -67,7 +67,7 @@ def restored(r: Recording, steps: Callable[[], Sequence[CallStep]]) -> Lowered:
         words[k] = s
     arrays = [np.frombuffer(data, as_dtype(dtype)).reshape(shape) for dtype, shape, data in r["constants"]]
     template = Template(
-        words, symbols, _rows(r["arena_at"]), _rows(r["kept_at"]), np.frombuffer(r["pool"], np.uint8),
+        words, r["straight"], symbols, _rows(r["arena_at"]), _rows(r["kept_at"]), np.frombuffer(r["pool"], np.uint8),
         tuple((slot, arrays[k], offset) for slot, k, offset in r["constants_at"]))
     return Lowered(
         template, r["first"], r["given"],

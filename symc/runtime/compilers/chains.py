@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from symc.codegen.language.helpers import Helper, Widths
+from symc.codegen.language.syntax import every
 from symc.runtime.library import meaning
 
 #: So many operations wait for each other in a long chain.
@@ -53,7 +54,7 @@ def _read(body: Sequence[ast.stmt]) -> tuple[dict[str, int], dict[str, int]] | N
     for k, s in enumerate(body):
         if not isinstance(s, ast.Assign) or len(s.targets) != 1:
             return None
-        used = [n.id for n in ast.walk(s.value) if isinstance(n, ast.Name) and n.id in depth]
+        used = [n.id for n in every(s.value) if isinstance(n, ast.Name) and n.id in depth]
         last.update(dict.fromkeys(used, k))
         if isinstance(s.targets[0], ast.Name):
             depth[s.targets[0].id] = 1 + max((depth[name] for name in used), default=0)
@@ -84,7 +85,7 @@ def _constants(f: Any) -> int:
         return _constants(f.wide)
     if not isinstance(f, Helper) or f.rarely:
         return 0
-    nodes = list(ast.walk(f.tree))
+    nodes = every(f.tree)
     own = sum(isinstance(n, ast.Subscript) or isinstance(n, ast.Constant) and isinstance(n.value, float) for n in nodes)
     return own + sum(_constants(f.scope.get(n.func.id)) for n in nodes
                      if isinstance(n, ast.Call) and isinstance(n.func, ast.Name))

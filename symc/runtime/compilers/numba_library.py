@@ -66,7 +66,8 @@ def _scope(helper: Helper) -> dict[str, Any]:
 
 def _plain(helper: Helper) -> FunctionType:
     made: dict[str, Any] = {}
-    exec(compile(ast.Module([helper.tree], []), helper.function.__code__.co_filename, "exec"), made)
+    module = ast.fix_missing_locations(ast.Module([helper.tree], []))
+    exec(compile(module, helper.function.__code__.co_filename, "exec"), made)
     return FunctionType(made[helper.name].__code__, _scope(helper), helper.name)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from symc.codegen.language.syntax import every
 from symc.runtime.compilers.chains import beside
 
 #: The greatest divisors.
@@ -33,7 +34,7 @@ def is_whole(number: float | None, t: str) -> bool:
 def pays(body: Sequence[ast.stmt]) -> bool:
     """True if a loop is done sooner when what it divides by numbers it does not divide. A long chain is not: it waits
     as long for the products."""
-    nodes = [n for s in body for n in ast.walk(s)]
+    nodes = every(*body)
     divided = [n for n in nodes if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div)]
     known = sum(_number(n.right) is not None for n in divided)
     slow = len(divided) + sum(isinstance(n, ast.Attribute) and n.attr == "sqrt" for n in nodes)

@@ -35,7 +35,6 @@ from symc.runtime.cpu.native.block import (
     Row,
 )
 from symc.runtime.cpu.native.instructions import Op, Word
-from symc.runtime.cpu.native.interpreter import executor
 
 __all__ = ["Entry", "States", "kept", "serves", "supported"]
 
@@ -270,8 +269,7 @@ class Entry:
             block[Block.UPDATED], block[Block.READS] = len(states.updated), len(states.reads)
         block[Block.CLOSED] = ctypes.addressof(closed)
         block[Block.FALSE : Block.FALSE + len(_OBJECTS)] = [id(x) for x in _OBJECTS]
-        run, prepare = (ctypes.cast(f, ctypes.c_void_p).value or 0 for f in executor()[:2])  # type: ignore[arg-type]
-        block[Block.RUN], block[Block.PREPARE], block[Block.FIRST] = run, prepare, first
+        block[Block.FIRST] = first
         block[Block.EMPTY] = native.empty
         block[Block.CAN_CAST], block[Block.FROM_ARRAY] = native.can_cast, native.from_array
         block[Block.FLOAT], block[Block.INT], block[Block.OUT] = id(float), id(int), id(OUT) if into else 0
@@ -302,8 +300,9 @@ class Entry:
         return len(self._frames) < MOST_FRAMES and all(f.words[Word.BUSY] for f, _ in self._frames)
 
     def add(self, frame: Any) -> None:
-        """Serve one call more at the same time. ``frame``: has an ``address`` and ``grow``."""
+        """Serve one call more at the same time. ``frame``: has an ``address``, ``functions`` and ``grow``."""
         at, grow = Block.FRAMES + 2 * len(self._frames), frame.grow
         self._frames.append((frame, grow))
+        self._block[Block.RUN], self._block[Block.PREPARE] = frame.functions
         self._block[at + 1] = id(grow)
         self._block[at] = frame.address

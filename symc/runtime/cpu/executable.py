@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,9 +26,11 @@ NDARRAY = Symbol(id(np.ndarray), "ndarray")
 class Template:
     """Words (data, then instructions) and what the addresses among them are: ``symbols`` (in the words already);
     ``arena`` and ``kept``, rows of (index of the word, bytes from the start) of the arena and of ``pool``, what the
-    memory of the code holds before it runs; ``constants``, arrays that are only read."""
+    memory of the code holds before it runs; ``constants``, arrays that are only read. ``straight``: all instructions
+    are in ``STRAIGHT``."""
 
     words: np.ndarray
+    straight: bool
     symbols: tuple[tuple[int, Symbol], ...]
     arena: np.ndarray
     kept: np.ndarray
@@ -54,10 +57,16 @@ class Executable:
         memory[Word.SELF] = memory[Word.PULSE] = memory.ctypes.data
         memory[Word.STATE] = state
         self._memory, self._pool, self._constants, self._rows = memory, pool, template.constants, template.arena
-        self._run, self._prepare, memory[Word.CALLBACK] = executor()
+        self._run, self._prepare, memory[Word.CALLBACK] = executor(template.straight)
         self._threads, self.address = threads, memory.ctypes.data
         self.words: Any = memory.data  # a memoryview: single words are read and written faster than through the array
         self.place(aligned(0))
+
+    @property
+    def functions(self) -> list[int]:
+        """The addresses of the interpreter: what runs the code, and what prepares it."""
+        functions: tuple[Any, Any] = self._run, self._prepare
+        return [ctypes.cast(f, ctypes.c_void_p).value or 0 for f in functions]
 
     def place(self, arena: np.ndarray) -> None:
         """Let this be the arena."""

@@ -19,7 +19,7 @@ from symc.ir.size_values import FAR
 from symc.runtime.cache.machine_code import Symbol
 from symc.runtime.cpu.arithmetic import All, Arithmetic, Formula, Less, largest
 from symc.runtime.cpu.executable import ALIGN, Executable, Template
-from symc.runtime.cpu.native.instructions import ARITIES, GROW, NEVER, REFUSED, Op, Word
+from symc.runtime.cpu.native.instructions import ARITIES, GROW, NEVER, REFUSED, STRAIGHT, Op, Word
 from symc.runtime.cpu.native.pool_words import MOST_WORDS, Pool
 from symc.runtime.cpu.native.product_ir import ROUTINE
 
@@ -58,6 +58,7 @@ class Code:
         self.words: list[int | Label] = []
         self.arguments: list[int | Label] = []  # what looks at the arguments of a call
         self.prepared: list[int | Label | _At] = []  # what computes what depends on sizes
+        self._used: set[int] = set()  # instructions
         self.sizes = Arithmetic(self.slot, self.prepare)
         self._sized: list[tuple[int, Formula, bool]] = []  # words of data, or else of the code, that are formulas
         self._blocks: list[tuple[np.ndarray, bool]] = []
@@ -113,6 +114,7 @@ class Code:
     def emit(self, op: int, *operands: Formula | Label) -> None:
         """Add an instruction."""
         self.words.append(int(op))
+        self._used.add(int(op))
         for x in operands:
             if not isinstance(x, int | Label):
                 self._sized.append((len(self.words), x, False))
@@ -122,6 +124,7 @@ class Code:
     def prepare(self, op: int, *operands: int | _At) -> None:
         """Add an instruction that runs when sizes are others than before."""
         self.prepared += [int(op), *operands]
+        self._used.add(int(op))
 
     def refuse(self, bad: Formula) -> None:
         """No call is accepted where this is 1."""
@@ -246,7 +249,8 @@ class Code:
                 kept.append((slot, own[space] + offset))
             else:
                 constants.append((slot, self._blocks[space][0], offset))
-        return Template(words, tuple(symbols), _pairs(arena), _pairs(kept), pool, tuple(constants))
+        straight = self._used <= STRAIGHT
+        return Template(words, straight, tuple(symbols), _pairs(arena), _pairs(kept), pool, tuple(constants))
 
     def _put(self, where: int, x: Formula, in_data: bool) -> None:
         self.prepare(Op.MOVE, where if in_data else _At(where), self.sizes(x), 0)

@@ -45,6 +45,10 @@ class Frame:
         """Address of the code."""
         return self._executable.address
 
+    @property
+    def functions(self) -> list[int]:
+        return self._executable.functions
+
     def grow(self) -> None:
         """For an entry, which raises nothing: what comes up here is raised by the call in Python that follows."""
         try:

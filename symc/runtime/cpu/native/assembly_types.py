@@ -73,7 +73,7 @@ class FunctionType(Type):
 class Value:
     """An operand: its name or number, and its type."""
 
-    __slots__ = ("type", "text")
+    __slots__ = ("text", "type")
 
     def __init__(self, type_: Any, text: str):
         self.type, self.text = type_, text

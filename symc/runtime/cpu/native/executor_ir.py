@@ -18,7 +18,6 @@ from typing import Any
 
 from symc.runtime.cpu.native import assembly, float_state, sections_ir
 from symc.runtime.cpu.native.instructions import (
-    ALL,
     ARITIES,
     DATA,
     FAILED,
@@ -40,10 +39,10 @@ def counter() -> str:
     return "llvm.readsteadycounter" if arm else "llvm.readcyclecounter"
 
 
-def text() -> str:
-    """The text of the module."""
+def text(instructions: frozenset[int]) -> str:
+    """The text of the module of an interpreter that knows these."""
     module = assembly.Module()
-    Interpreter(module, assembly).build()
+    Interpreter(module, assembly).build(instructions)
     return str(module)
 
 
@@ -62,10 +61,12 @@ class Interpreter(Sizes):
         self.python = self.build_python()
         self.b = ir.IRBuilder(self.function.append_basic_block("entry"))
 
-    def build(self) -> None:
-        b, f = self.b, self.function
+    def build(self, instructions: frozenset[int]) -> None:
+        b, f, several = self.b, self.function, Op.SECTIONS in instructions
         entry, fetch, bad = b.block, f.append_basic_block("fetch"), f.append_basic_block("bad")
-        inner, self.run_sections = f, sections_ir.declare(self)
+        inner = f
+        if several:
+            self.run_sections = sections_ir.declare(self)
         self.code = self.code_of(self.data)
         self.alone = self.equal(self.section, self.none())
         b.branch(fetch)
@@ -79,7 +80,7 @@ class Interpreter(Sizes):
         bodies: dict[int, Callable[[], None]] = {
             op: getattr(self, name.lower()) for name, op in Op.names().items() if op != Op.CALL}
         bodies |= {Op.CALL + n: lambda n=n: self.call(n) for n in ARITIES}  # type: ignore[misc]
-        for number in sorted(ALL):
+        for number in sorted(instructions):
             block = f.append_basic_block(f"op{number}")
             switch.add_case(self.const(number), block)
             b.position_at_end(block)
@@ -88,7 +89,8 @@ class Interpreter(Sizes):
         self.begin("symc_prepare")
         start = self.load(self.data, Word.PREPARE)
         self.b.ret(self.b.call(inner, [self.data, start, self.none()]))
-        sections_ir.write(self, inner)
+        if several:
+            sections_ir.write(self, inner)
 
     def begin(self, name: str) -> None:
         """A function that is called from outside."""

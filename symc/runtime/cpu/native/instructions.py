@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from symc.ir.record import Numbers
 
-#: How many pointers the routines take that can be called: BLAS, LAPACK, and what is beside it.
+#: How many pointers routines are called with: BLAS, LAPACK, and what is beside it. One that takes fewer is given its
+#: last one again: by the conventions of C a caller may pass more arguments than are looked at.
 ARITIES = (4, 7, 11, 15)
 
 
@@ -108,5 +109,10 @@ STOPPED = -5
 #: Where an array object holds the address of its data: in the first field of its struct. The word before is its type.
 DATA = object.__basicsize__
 
+#: The instructions that plans of kernels alone are made of: no loops, branches, calls of routines or of Python.
+STRAIGHT = frozenset({
+    Op.HALT, Op.LAUNCH, Op.COPY, Op.CLEAR, Op.MOVE, Op.SET, Op.JUMP, Op.JUMP_IF_LESS, Op.OPEN, Op.PIECES, Op.ARGUMENT,
+    Op.ADD, Op.MUL, Op.FLOORDIV, Op.MOD, Op.MIN, Op.MAX, Op.LESS, Op.STOP_IF_LESS, Op.STOP_UNLESS_EQUAL,
+})  # fmt: skip
 #: The numbers of all instructions.
 ALL = frozenset({*Op} - {Op.CALL} | {Op.CALL + n for n in ARITIES})
