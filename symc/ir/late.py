@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -9,5 +10,10 @@ from typing import Any
 
 def late(path: str) -> Callable[..., Any]:
     """The function of this name, that of its module included."""
-    module, name = path.rsplit(".", 1)
-    return lambda *given, **options: getattr(import_module(module), name)(*given, **options)
+
+    @functools.cache
+    def found() -> Callable[..., Any]:
+        module, name = path.rsplit(".", 1)
+        return getattr(import_module(module), name)
+
+    return lambda *given, **options: found()(*given, **options)

@@ -11,7 +11,8 @@ from symc.errors import DTypeError, InputError, ShapeError, did_you_mean
 from symc.ir.dim import known_equal
 from symc.ir.ops.assume import ELEMENTS, NOTHING, OF_ANY_MATRIX, OF_ROWS
 from symc.ir.ops.assume import assume as assume_op
-from symc.opt.facts.analysis import Analysis, settle
+from symc.opt.facts.analysis import Analysis
+from symc.opt.facts.derive import settle
 from symc.opt.facts.fact import Fact, above, both
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import located
