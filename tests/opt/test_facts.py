@@ -17,7 +17,8 @@ from symc.ir.size_values import evaluate
 from symc.ir.types import DTYPES, TensorType, TupleType
 from symc.ir.value import fresh_input
 from symc.opt.facts.analysis import Analysis
-from symc.opt.facts.fact import TRANSFER, Fact, both, either, implies
+from symc.opt.facts.derive import TRANSFER
+from symc.opt.facts.fact import Fact, both, either, implies
 
 OPS = {op.name: op for op in all_ops()}
 

@@ -20,7 +20,7 @@ from symc.opt.facts.transfer.control import facts_of_control, params_of
 from symc.opt.facts.transfer.products import of_dot
 from symc.opt.facts.transfer.structures import closure, structure_of
 
-__all__ = ["facts_of", "params_of", "settle"]
+__all__ = ["TRANSFER", "facts_of", "params_of", "settle"]
 
 
 def facts_of(v: Value, known: Mapping[Value, Any], analysis: Facts) -> Any:

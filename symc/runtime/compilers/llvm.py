@@ -89,34 +89,27 @@ def fuses() -> bool:
 #: What LLVM does unless it is told not to: a loop is written twice, for a stride of one that it hopes for, and without
 #: vectors for others; instructions are put in another order; counters of 32 bits become ones of 64.
 VERSIONING, SCHEDULING, WIDENING = "enable-mem-access-versioning", "enable-misched", "indvars-widen-indvars"
+#: What else it does, by the options that turn it off: addresses in loops are made of others by sums, for which it tries
+#: what combinations there are (half of code generation); instructions are chosen by graphs of a block, not one by one.
+STRENGTH, GRAPHS = "disable-lsr", "fast-isel"
 
 
 @contextlib.contextmanager
 def without(*habits: str) -> Iterator[None]:
     """Code made inside is made without these habits. They are options of the whole process: what another library
-    compiles meanwhile does the same, at another speed."""
+    compiles meanwhile does the same, at another speed. (GRAPHS leaves a trace: they are for code of level 0, too.)"""
     for habit in habits:
-        llvm().set_option("symc", f"-{habit}=false")
+        _turn(habit, False)
     try:
         yield
     finally:
         for habit in habits:
-            llvm().set_option("symc", f"-{habit}=true")
+            _turn(habit, True)
 
 
-@contextlib.contextmanager
-def quickly(wanted: bool = True) -> Iterator[None]:
-    """Code made inside takes half of the time to make: instructions are chosen one by one instead of by graphs of a
-    block, and addresses in loops stay as they are written. Native functions without vectors run as fast so. These are
-    options of the whole process too; what is left of them is that code of level 0 is chosen by graphs."""
-    options = ("fast-isel", "disable-lsr") if wanted else ()
-    for option in options:
-        llvm().set_option("symc", f"-{option}=true")
-    try:
-        yield
-    finally:
-        for option in options:
-            llvm().set_option("symc", f"-{option}=false")
+def _turn(habit: str, on: bool) -> None:
+    value = on is not (habit in (STRENGTH, GRAPHS))
+    llvm().set_option("symc", f"-{habit}={str(value).lower()}")
 
 
 @functools.cache

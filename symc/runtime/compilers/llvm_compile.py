@@ -20,12 +20,14 @@ from symc.runtime.cache.object_cache import Entry
 from symc.runtime.compilers import llvm_streams
 from symc.runtime.compilers.linker import linked
 from symc.runtime.compilers.llvm import (
+    GRAPHS,
     SCHEDULING,
+    STRENGTH,
     VERSIONING,
     WIDENING,
+    few_registers,
     llvm,
     lock,
-    quickly,
     target_machine,
     without,
 )
@@ -46,7 +48,7 @@ def kernel_code(source: Source, symbol: str) -> Entry:
     text = kernel_ir(source).replace("@entry(", f"@{symbol}(")
     with lock:
         machine = target_machine()
-        with without(VERSIONING, WIDENING, *[SCHEDULING] * (IN_ORDER in text)):
+        with without(VERSIONING, WIDENING, *[SCHEDULING] * (IN_ORDER in text), *[STRENGTH] * few_registers()):
             module = optimized(text, machine)
             if llvm_streams.KEPT in text:
                 module = _parsed(llvm_streams.past_cache(str(module)), llvm().create_context(), machine)
@@ -60,7 +62,7 @@ def module_code(text: str, level: int) -> Entry:
     """The code of a module of native functions. Loops are vectorized at level 3."""
     with lock:
         machine = target_machine(level)
-        with quickly(level < 3):
+        with without(*[STRENGTH, GRAPHS] * (level < 3)):
             module = optimized(text, machine) if level == 3 else _parsed(text, llvm().create_context(), machine)
             exports = [f.name for f in module.functions
                        if not f.is_declaration and f.linkage is llvm().Linkage.external]
