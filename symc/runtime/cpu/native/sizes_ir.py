@@ -12,8 +12,8 @@ from symc.runtime.cpu.native.words_ir import Words
 
 
 class Instructions(Words):
-    """Writes instructions. ``ip`` is the position in ``code`` of the one that runs, ``here`` its address; ``fetch`` runs
-    the next."""
+    """Writes instructions. ``ip`` is the position in ``code`` of the one that runs, ``here`` its address; ``fetch``
+    runs the next."""
 
     data: Any
     code: Any
