@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.codegen.c.prelude import TYPES
+from symc.codegen.c.prelude import FUNCTIONS, TYPES
 from symc.codegen.kernel.names import is_kernel
 from symc.codegen.plan.cells import may_fail
 from symc.codegen.plan.planner import make_plan
@@ -32,19 +32,25 @@ _MATH = ("acos acosh asin asinh atan atan2 atanh cabs cbrt ceil cexp cimag clog 
          "csqrt erf erfc exp exp2 expm1 fabs fdim floor fma fmax fmin fmod frexp hypot ilogb ldexp lgamma llrint "
          "llround log log10 log1p log2 logb lrint lround modf nan nearbyint nextafter pow remainder remquo rint round "
          "scalbn sin sinh sqrt tan tanh tgamma trunc")
-#: Words of C, names of its headers, and what an export calls its own: no argument or function is called so.
+#: Words of C, names of its headers and of POSIX's, and what an export calls its own: no argument or function is called
+#: so.
 TAKEN = frozenset(
     "auto bool break case char complex const continue default do double else enum extern false float for goto if "
     "inline int long register restrict return short signed sizeof static struct switch true typedef union unsigned "
-    "void volatile while main gamma y0 y1 yn j0 j1 jn I NULL NAN INFINITY CMPLX errno "
-    "abort abs atexit atof atoi atol bsearch calloc div exit free getenv labs ldiv malloc mblen qsort rand realloc "
-    "srand strtod strtol system index memchr memcmp memcpy memmove memset rindex strcat strchr strcmp strcpy strlen "
-    "strtok random srandom select "
-    "workspace memory arena code need own kept steps copy clear blas all_true are_fine minus_zero".split()) | {
+    "void volatile while asm main gamma y0 y1 yn j0 j1 jn I NULL NAN INFINITY CMPLX CMPLXF EOF errno math_errhandling "
+    "signgam fpclassify isfinite isinf isnan isnormal signbit linux unix "
+    "abort abs access alarm atexit atof atoi atol bind bsearch calloc close connect div dup exec exit fork free getenv "
+    "index kill labs ldiv link listen malloc mblen memchr memcmp memcpy memmove memset open pause perror pipe printf "
+    "putc puts qsort raise rand random read realloc recv remove rename rewind rindex scanf select send signal sleep "
+    "socket srand srandom stat stderr stdin stdout strcat strchr strcmp strcpy strlen strtod strtok strtol sync system "
+    "time truncate unlink wait write "
+    "workspace memory arena code need own kept steps copy clear blas all_true are_fine".split()) | FUNCTIONS.keys() | {
         f"{name}{kind}" for name in _MATH.split() for kind in ("", "f", "l")}
 
-#: How names of functions and arrays of an export begin or end.
-OWN = re.compile(r"k\d+_|constant_\d|size_[a-z]+|[a-z_]+_[sdcz]$")
+#: How names of functions and arrays of an export, of types and macros of C begin or end.
+OWN = re.compile(r"k\d+_|constant_\d|table\d|size_[a-z]+|[a-z_]+_[sdcz]$|u?int\w*_t$|[UIFDLS][A-Z]*\d*_(C|M[AI][NX])$")
+#: How its functions of numbers end: no function is called so.
+OF_TYPES = re.compile(rf"\w+_({'|'.join(TYPES)})")
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,7 @@ def interface_of(f: Any) -> Interface:
 def interface(final: Function, paths: Sequence[str]) -> Interface:
     """The same of an optimized function. ``paths``: how each result is reached."""
     name = identifier(final.name, set())
+    name = f"{name}_" if OF_TYPES.fullmatch(name) else name
     taken = {name}
     inputs = [Array(identifier(i.name, taken), i.declared or i.type) for i in final.inputs if i.role == "arg"]
     states = [Array(identifier(i.name, taken), i.declared or i.type, k not in final.updates, k in final.updates)

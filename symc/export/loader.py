@@ -65,6 +65,10 @@ class Exported:
     def __repr__(self) -> str:
         return f"<{INTERFACE['usage']}, from {INTERFACE['library']}>"
 
+    def __reduce__(self) -> str:
+        """A name: other processes import the module."""
+        return str(self.name)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or not self._plain or len(args) != self._count:
             args = tuple(leaf for a, item in zip(INTERFACE["arguments"], self._bound(args, kwargs))
@@ -77,7 +81,7 @@ class Exported:
 
     def _states(self) -> Any:
         for name, dtype in self._given[self._count:]:
-            a = self.states[name]
+            a = self.states.get(name)
             if not (isinstance(a, np.ndarray) and a.dtype == dtype and a.flags.carray):
                 raise CallError(f"{self.name}: the state {name} must be a contiguous array of {dtype}")
             yield a

@@ -102,7 +102,10 @@ class Node:
         elif out is None:
             given = [x if x is None or name in known.raw else self.graph.tensor(x) for x in self.inputs]
             out = known.general[name](self, *given)
-        return out if isinstance(out, tuple) else (out,)
+        out = out if isinstance(out, tuple) else (out,)
+        if any(self.proto.output[len(out) :]):
+            raise InputError(f"its output {self.proto.output[len(out)]!r} is not read")
+        return out
 
     def alike(self) -> list[Tensor]:
         """The inputs in one shape."""

@@ -78,11 +78,7 @@ def _gelu(node: Node, x: Tensor) -> Tensor:
 
 def _reduction(f: Callable[..., Any]) -> Callable[..., Any]:
     def run(node: Node, x: Tensor, *_: Any) -> Tensor:
-        axes = node.numbers(1, "axes")
-        if not axes:
-            if node.get("noop_with_empty_axes", 0):
-                return x
-            axes = range(x.ndim)
+        axes = node.numbers(1, "axes") or (() if node.get("noop_with_empty_axes", 0) else range(x.ndim))
         y = f(x, tuple(sorted(a % x.ndim for a in axes)), bool(node.get("keepdims", 1)))
         return y.astype(x.dtype)
 

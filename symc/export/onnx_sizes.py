@@ -9,6 +9,7 @@ import numpy as np
 
 from symc import numpy_api as xp
 from symc.export.onnx_node import Node, Sizes
+from symc.ir.dim import Size, maximum, minimum
 from symc.tensors.sizes import as_size, user_size
 
 
@@ -25,8 +26,8 @@ def _truncated(a: Any, b: Any) -> Any:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1) if isinstance(a, int) and isinstance(b, int) else a // b
 
 
-def _extreme(f: Callable[..., Any], a: Any, b: Any) -> Any:
-    return user_size(as_size(f(a, b)))
+def _extreme(f: Callable[[Size, Size], Size]) -> Callable[..., Any]:
+    return _pairwise(lambda a, b: user_size(f(as_size(a), as_size(b))))
 
 
 def _same(node: Node, *sizes: Sizes) -> Sizes:
@@ -62,8 +63,7 @@ def _arange(node: Node, start: Sizes, limit: Sizes, step: Sizes) -> Any:
 OF_SIZES: dict[str, Callable[..., Any]] = {
     "Add": _pairwise(lambda a, b: a + b), "Sub": _pairwise(lambda a, b: a - b), "Mul": _pairwise(lambda a, b: a * b),
     "Div": _pairwise(_truncated), "Mod": _pairwise(lambda a, b: a % b),
-    "Min": _pairwise(lambda a, b: _extreme(xp.minimum, a, b)),
-    "Max": _pairwise(lambda a, b: _extreme(xp.maximum, a, b)),
+    "Min": _extreme(minimum), "Max": _extreme(maximum),
     "Concat": lambda node, *xs: Sizes([s for x in xs for s in x]),
     "Squeeze": lambda node, x, *_: Sizes(x, True), "Unsqueeze": lambda node, x, *_: Sizes(x) if x.scalar else None,
     "Identity": _same, "Cast": lambda node, x: x if node.get("to") == 7 else None,

@@ -6,10 +6,12 @@ spells as few ops as it likes; the rest is what their records, or ``symc.export.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from typing import Any
+
+import numpy as np
 
 from symc.errors import ExportError
 from symc.export.parts import parts_of
@@ -17,7 +19,7 @@ from symc.ir import location
 from symc.ir.dim import Dim, Size, in_order
 from symc.ir.function import Function
 from symc.ir.ops.arithmetic import pow_
-from symc.ir.ops.leaf import get
+from symc.ir.ops.leaf import array, constant, get
 from symc.ir.record import replace
 from symc.ir.size_values import names, substitute
 from symc.ir.traverse import postorder, region_params
@@ -29,6 +31,7 @@ from symc.tensors.callsite import caller
 #: Rewriting that makes programs smaller or more accurate, in ops that have names; nothing here is for a backend.
 PIPELINE = ("inline,canonicalize,fold,stabilize,reverse_loops,merge_scans,last_state,dead_loop,hoist,simplify,"
             "forget_assumptions,simplify,open_blocks,canonicalize")
+_COMPLEX = "complex numbers", "export the real and imaginary parts"
 
 
 def pure(f: Any, what: str) -> Function:
@@ -56,6 +59,9 @@ class Walk:
         self.f, self.hints, self._spelled = f, f.hints, spelled
         self.known: dict[Value, Any] = {}
         self._under: list[Value] = []
+        for i in f.inputs:
+            if i.type.dtype.kind == "c":
+                raise self.refused(*_COMPLEX, where=[i.loc] if i.loc else ())
 
     def value(self, v: Value) -> Any:
         """The name of a value, spelled now if it is new."""
@@ -70,7 +76,10 @@ class Walk:
         if v.op is get:
             return self.known[v.operands[0]][v.attrs["index"]]
         if any(isinstance(o.type, TensorType) and o.dtype.kind == "c" for o in (v, *v.operands)):
-            raise self.refused("complex numbers", help="export the real and imaginary parts")
+            raise self.refused(*_COMPLEX)
+        if isinstance(v.type, TensorType) and 0 in v.shape and v.op is not constant and all(
+                isinstance(n, int) for n in v.shape):  # whatever it is computed of
+            return self.value(array(np.empty(v.shape, v.dtype)))
         if v.op is pow_ and v.dtype.kind != "f":
             raise self.refused("powers of integers", help="cast to float64, or multiply")
         found = self._spelled(self, v)
@@ -90,9 +99,9 @@ class Walk:
         with self.body(region, called):
             return [self.value(r) for r in region.results]
 
-    def refused(self, what: str, help: str = "") -> ExportError:
+    def refused(self, what: str, help: str = "", where: Iterable[Any] = ()) -> ExportError:
         """The error for something that the target does not have, with the user's line."""
-        where = next((self.hints[v] for v in self._under if self.hints.get(v)), location.NOWHERE)
+        where = where or next((self.hints[v] for v in self._under if self.hints.get(v)), location.NOWHERE)
         rows = [(self._under[-1].op.name, self._under[-1].type, None)] if self._under else ()
         return ExportError(f"{self.f.name} cannot be exported: {self.target} has no form of {what}", values=rows,
                            where=location.in_order(where), help=help or "docs/exporting.md says what can be exported")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -222,7 +223,7 @@ def source_of(i: Interface) -> Source:
                       for n in dict.fromkeys(entry.workspaces)),
         checks="".join(_checks(entry)), count=len(entry.messages),
         messages="".join(f"    {_quoted(m)},\n" for m in entry.messages))
-    short, long = _constants(entry)
+    short, long = _constants(entry, steps)
     text = "\n".join([_TOP.format(**words) + head, entry.unit.text(), entry.prelude.text(), short])
     text += _ENTRY.format(version="@", **words)
     version = f"symc {ABI} {name} {hashlib.sha256((text + long).encode()).hexdigest()[:16]}"
@@ -336,11 +337,14 @@ def _steps(entry: Statements) -> str:
 # --- constants --------------------------------------------------------------------------------------------------------
 
 
-def _constants(entry: Statements) -> tuple[str, str]:
-    """Constants that stand among the code, with the declarations of others, and the file of these."""
+def _constants(entry: Statements, steps: str) -> tuple[str, str]:
+    """Constants that the steps read, as they stand among the code, with the declarations of others, and the file of
+    these."""
     name = entry.interface.name
     short, long = "", ""
     for k, v in enumerate(entry.constants):
+        if not re.search(rf"\bconstant_{k}\b", steps):  # what is copied of it has no elements
+            continue
         data = np.ascontiguousarray(v.attrs["value"].data).ravel()
         what = f"const {c_type(data.dtype)} "
         numbers = _numbers(data)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from symc.export.stablehlo_module import Module, is_static
+from symc.ir.dim import minimum
 from symc.ir.op import lookup, splat
 from symc.ir.ops.control import BOOL, COUNT
 from symc.ir.ops.leaf import scalar
@@ -74,7 +75,7 @@ def gathered(m: Module, x: str, t: TensorType, at: str, of: TensorType, axes: Se
     how = (f"dimension_numbers = #stablehlo.gather<offset_dims = {axes_attr(range(depth, result.ndim))}, "
            f"collapsed_slice_dims = {axes_attr(axes)}, start_index_map = {axes_attr(axes)}, "
            f"index_vector_dim = {depth}>, indices_are_sorted = false")
-    sizes = [1 if a in axes else s for a, s in enumerate(t.shape)]
+    sizes = [minimum(1, s) if a in axes else s for a, s in enumerate(t.shape)]  # none of what is empty
     if is_static(sizes):
         return m.op("gather", [x, at], [t, of], result, f"{how}, slice_sizes = {array_attr(sizes)}")
     return m.op("dynamic_gather", [x, at, m.shape(sizes)], [t, of, TensorType("i64", (t.ndim,))], result, how)
@@ -84,7 +85,12 @@ def _put_row(m: Module, x: str, t: TensorType, y: str, at: str) -> str:
     """An array with another row ``at``."""
     one, row = TensorType(t.dtype, (1, *t.shape[1:])), TensorType(t.dtype, t.shape[1:])
     zeros = [m.constant(0, I64)] * (t.ndim - 1)
-    return m.op("dynamic_update_slice", [x, m.reshaped(y, row, one), at, *zeros], [t, one, *[COUNT] * t.ndim], t)
+    y = m.reshaped(y, row, one)
+    if not is_static(t.shape[:1]):  # which may be empty; then there is no row, but types
+        own = TensorType(t.dtype, (minimum(1, t.shape[0]), *t.shape[1:]))
+        where = [m.shape(s) for s in ([0] * t.ndim, own.shape, [1] * t.ndim)]
+        y, one = m.op("real_dynamic_slice", [y, *where], [one, *[TensorType("i64", (t.ndim,))] * 3], own), own
+    return m.op("dynamic_update_slice", [x, y, at, *zeros], [t, one, *[COUNT] * t.ndim], t)
 
 
 def while_(m: Module, v: Value) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 from symc.export.parts import IDENTITIES, first_place, has_no_nan, is_promised, parts_of, running_sum
 from symc.export.stablehlo_loops import array_attr, axes_attr, cond, gathered, scan, while_
 from symc.export.stablehlo_module import Module, is_static
+from symc.ir.dim import minimum
 from symc.ir.op import Fold, lookup, splat
 from symc.ir.ops.compare import ne
 from symc.ir.ops.control import BOOL
@@ -96,15 +97,16 @@ def _reshape(m: Module, v: Value) -> str:
 
 
 def _slice(m: Module, v: Value) -> str:
-    """Slices that walk down are taken upwards, then turned."""
+    """Slices that walk down are taken upwards, then turned. Ends are in order, and inside, where nothing is taken."""
     (x,), a = v.operands, v.attrs
     step = tuple(map(abs, a["step"]))
-    low = tuple(s + (n - 1) * d if d < 0 else s for s, n, d in zip(a["start"], v.shape, a["step"], strict=True))
+    low = tuple(minimum(s + (n - 1) * min(d, 0), m)
+                for s, n, d, m in zip(a["start"], v.shape, a["step"], x.shape, strict=True))
     down = [k for k, d in enumerate(a["step"]) if d < 0]
     if down:
         up = m.value(slice_(x, start=low, size=v.shape, step=step))
         return m.op("reverse", [up], [v.type], v.type, f"dimensions = {array_attr(down)}")
-    end = tuple(s + (n - 1) * d + 1 if n != 0 else s for s, n, d in zip(low, v.shape, step, strict=True))
+    end = tuple(s + n * d - (d - 1) * minimum(n, 1) for s, n, d in zip(low, v.shape, step, strict=True))
     attrs = f"start_indices = {array_attr(low)}, limit_indices = {array_attr(end)}, strides = {array_attr(step)}"
     return m.sized("slice", v, [low, end, step], attrs, "real_dynamic_slice", is_fixed=is_static(x.shape))
 

@@ -153,15 +153,16 @@ class Statements:
         over = {k for k, _ in pairs}  # which the kernel reads where it writes
         arrays = [*["NULL" if k in over else p for k, p in enumerate(reads)], *writes]
         arrays += [self.workspace(numbers[1] * d.itemsize) for d in source.partial]
-        call = f"{name}({', '.join([*arrays, *['&failed'] * source.fails, *map(self.size, numbers)])});"
+        failed = self.fresh("failed")
+        call = f"{name}({', '.join([*arrays, *[f'&{failed}'] * source.fails, *map(self.size, numbers)])});"
         if not source.fails:
             self.line(call)
             return
         with self.block(""):
-            self.line("unsigned char failed = 0;")
+            self.line(f"unsigned char {failed} = 0;")
             self.line(call)
             checks = sorted({o.op.name for o in _inside(v.regions[0]) if "checks" in o.op.traits})
-            self.stop("failed", plan, v, f"{', '.join(checks)}: an index is out of bounds, or a number has no place")
+            self.stop(failed, plan, v, f"{', '.join(checks)}: an index is out of bounds, or a number has no place")
 
     def stop(self, condition: str, plan: Plan, v: Value, why: str) -> None:
         """Return a message where something holds."""

@@ -18,21 +18,28 @@ STRICT = ("-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-ffp-contract
 FENCE = 64
 
 
-class Built:
-    """The library of one source. ``more``: what is given to the compiler besides; ``clones``: with code for
+def linked(sources: Sequence[Source], folder: Path, more: Sequence[str] = ("-O0",), libraries: Sequence[str] = (),
+           clones: bool = False) -> ctypes.CDLL:
+    """One library of several sources. ``more``: what is given to the compiler besides; ``clones``: with code for
     several processors."""
-
-    def __init__(self, source: Source, folder: Path, more: Sequence[str] = ("-O0",), libraries: Sequence[str] = (),
-                 clones: bool = False):
-        self.source, self.interface = source, source.interface
+    files: list[Path] = []
+    for source in sources:
         for name, text in source.files.items():
             (folder / name).write_text(text)
-        target = folder / f"{self.interface.name}.so"
-        once = () if clones else (f"-D{self.interface.name.upper()}_NO_CLONES",)
-        subprocess.run(["gcc", *STRICT, *more, *once, "-shared", "-fPIC", "-o", target,
-                        *[folder / n for n in source.c_files], *libraries, "-lm"], check=True)
+        files += [folder / n for n in source.c_files]
         subprocess.run(["gcc", *STRICT, "-fsyntax-only", folder / "example.c"], check=True)
-        self.library = ctypes.CDLL(str(target))
+    target = folder / f"{sources[0].interface.name}.so"
+    once = [] if clones else [f"-D{s.interface.name.upper()}_NO_CLONES" for s in sources]
+    subprocess.run(["gcc", *STRICT, *more, *once, "-shared", "-fPIC", "-o", target, *files, *libraries, "-lm"],
+                   check=True)
+    return ctypes.CDLL(str(target))
+
+
+class Built:
+    """The function of one source in a library."""
+
+    def __init__(self, source: Source, library: ctypes.CDLL):
+        self.source, self.interface, self.library = source, source.interface, library
         name = self.interface.name
         self.entry, self.workspace = self.library[name], self.library[f"{name}_workspace"]
         self.message = self.library[f"{name}_message"]
@@ -65,4 +72,5 @@ def sizes_of(i: Interface, shapes: Sequence[tuple[int, ...]]) -> Mapping[str, in
 
 def built(f, folder: Path, more: Sequence[str] = ("-O0",), libraries: Sequence[str] = ()) -> Built:
     """The library of a compiled function."""
-    return Built(source_of(interface_of(f)), folder, more, libraries)
+    source = source_of(interface_of(f))
+    return Built(source, linked([source], folder, more, libraries))

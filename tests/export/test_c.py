@@ -12,13 +12,13 @@ import pytest
 import symc as sc
 from benchmarks.exported import PROGRAMS
 from symc.errors import ExportError
-from symc.export.interface import interface
+from symc.export.interface import interface, interface_of
 from symc.export.source import source_of
 from symc.ir.function import Input, function
 from symc.ir.ops.kernel import results_of
 from symc.opt.engine.passes import optimize
 from symc.tensors.pytree import flatten
-from tests.export.running import STRICT, Built, built
+from tests.export.running import STRICT, Built, built, linked
 from tests.ir.op_cases import ON_DEVICES, apply, cases, evaluate, observed
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="C is compiled by gcc")
@@ -79,7 +79,8 @@ def test_ops(group, tmp_path):
             continue
         roots, leaves, arrays = [*roots, *observed(v)], [*leaves, *own], [*arrays, *given]
     final = _optimized("ops", leaves, roots)
-    program = Built(source_of(interface(final, [str(k) for k in range(len(roots))])), tmp_path, ("-O0",))
+    source = source_of(interface(final, [str(k) for k in range(len(roots))]))
+    program = Built(source, linked([source], tmp_path))
     said, got = program(arrays)
     assert said == ""
     for x, want, root in zip(got, evaluate(roots, leaves, arrays), roots, strict=True):
@@ -211,6 +212,22 @@ def test_constants_names_and_dtypes(tmp_path):
     xs = [sc.input(f"x{t}", t, ("n",)) for t in types]
     g = sc.compile([x[::-1] + x for x in xs], xs, name="dtypes")
     check_call(g, built(g, tmp_path), [np.array([1, 0, 1]).astype(t) for t in types], 1e-3)
+
+
+WORDS = ("EOF", "DBL_MAX", "UINT64_C", "int64_t", "isnan", "bits64", "exp64_f64", "failed", "read", "size_n", "α")
+
+
+def test_words_of_c_and_of_an_export_are_no_names(tmp_path):
+    """Of functions, arguments, states and sizes: all of them in one library."""
+    made = []
+    for word in WORDS:
+        x, i = sc.input(word, "float64", (word, "m")), sc.input("i", "int64", ("k",))
+        w = sc.shared(np.ones(3), word)
+        made.append(sc.compile([sc.exp(x)[i], sc.sort(x, axis=0), x.T @ x], [x, i], updates={w: w * 2}, name=word))
+    sources = [source_of(interface_of(f)) for f in made]
+    library = linked(sources, tmp_path)
+    for f, source in zip(made, sources, strict=True):
+        check_call(f, Built(source, library), [RNG.normal(size=(3, 4)), np.array([0, 2])])
 
 
 def test_random_numbers(tmp_path):
@@ -348,7 +365,7 @@ def test_paths(tmp_path):
 def test_clones_and_the_header(tmp_path, programs):
     """Code for several processors is what users compile; a program includes the header alone."""
     f, program = programs["log_density"]
-    check_call(f, Built(program.source, tmp_path, ("-O2", "-ftree-vectorize"), clones=True),
-               PROGRAMS["log_density"][1](40, RNG))
+    library = linked([program.source], tmp_path, ("-O2", "-ftree-vectorize"), clones=True)
+    check_call(f, Built(program.source, library), PROGRAMS["log_density"][1](40, RNG))
     (tmp_path / "user.c").write_text('#include "log_density.h"\nint main(void) { return log_density_message(0)[0]; }\n')
     subprocess.run(["gcc", *STRICT, "-fsyntax-only", tmp_path / "user.c"], check=True)

@@ -50,8 +50,9 @@ def test_files(folder):
 def test_two_sizes_in_a_process_of_its_own(step, folder):
     """The library is called there by name, by position and with a default, and keeps its states."""
     code = """
-import sys, numpy as np
+import pickle, sys, numpy as np
 from model import step
+assert pickle.loads(pickle.dumps(step)) is step
 a = step(x=np.arange(60.0).reshape(3, 20) / 60)
 b = step(np.ones((50, 20)) / 7, 0.25)
 np.savez("out.npz", a["loss"], a["parts"][1], b["loss"], b["parts"][0], step.states["w"])

@@ -446,6 +446,22 @@ def test_an_unknown_operator_is_named_with_its_node(tmp_path):
         read(text, tmp_path, w=(3,))
 
 
+def test_a_result_that_is_not_read_is_named(tmp_path):
+    text = " m (float[n, 4] x) => (float[n, 4] y, float[n, 1] mean) { y, mean = LayerNormalization (x, s) }"
+    with pytest.raises(sc.InputError, match="its output 'mean' is not read"):
+        read(text, tmp_path, s=(4,))
+
+
+@pytest.mark.parametrize("op", ["Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare"])
+def test_a_reduction_of_no_axes_is_of_elements(op, tmp_path):
+    """What is computed of the elements and of the result is computed."""
+    x = np.random.default_rng(0).uniform(0.5, 2, (2, 3)).astype("f4")
+    for how in ("", "<keepdims = 0>", "<noop_with_empty_axes = 1>"):
+        shape = "" if "keep" in how else "[k, l]"
+        model, f = read(f" m (float[n, m] x) => (float{shape} y) {{ y = Reduce{op} {how} (x) }}", tmp_path)
+        close([f(x)], run(model, {"x": x})[0])
+
+
 def test_every_operator_that_is_written_is_read():
     from symc.export import onnx_ops
 

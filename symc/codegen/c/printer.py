@@ -59,6 +59,7 @@ class Unit:
             symbol = "_".join([helper.name.strip("_"), *kinds])
             operands = {n: Scalar(t, plain(n)) for n, t in zip(helper.operands, types, strict=True)}
             f = _Function(self, helper.scope.get, operands)
+            f.wraps = True
             f.body(helper.tree.body)
             head = ", ".join(f"{TYPES[x.type]} {x.ref}" for x in operands.values())
             kind, record = TYPES.get(f.result, ""), ""

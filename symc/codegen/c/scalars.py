@@ -37,9 +37,11 @@ class Declarations(Protocol):
 
 
 class Texts(Statements):
-    """Spells scalars."""
+    """Spells scalars. ``wraps``: integers are data, of which any may be too large: overflow has no meaning in C, also
+    where the result is not used. Elsewhere they count elements, and compilers know that these do not overflow."""
 
     unit: Declarations
+    wraps = False
 
     def spelled(self, t: str, x: Any) -> str:
         if t == "bool":
@@ -61,7 +63,7 @@ class Texts(Statements):
     def operation(self, sign: str, t: str, x: str, y: str, wraps: bool) -> str:
         if t == "i64" and sign in ("//", "%"):
             return f"{self.unit.need('floor_divide' if sign == '//' else 'floor_modulo')}({bare(x)}, {bare(y)})"
-        if t == "i64" and (wraps or sign == "<<"):
+        if t == "i64" and (sign == "<<" or (wraps or self.wraps) and sign in "+-*"):
             return f"(int64_t)((uint64_t){x} {sign} (uint64_t){y})"
         return f"({x} {sign[0] if sign == '//' else sign} {y})"
 
