@@ -9,10 +9,12 @@ import itertools
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 
+from symc.driver.saved_file import JUNK
 from symc.errors import InputError, SymcError, did_you_mean
 from symc.ir.record import dataclass, field
 from symc.ir.types import as_dtype
@@ -177,13 +179,17 @@ def _stamp(path: str) -> tuple[str, int, int]:
     return os.path.abspath(path), found.st_size, found.st_mtime_ns
 
 
-def _file(path: str, label: str) -> Source:
+def _must_exist(path: str, label: str) -> None:
     if not os.path.exists(path):
         raise InputError(f"{label}: there is no file {path!r}", help="a .npy file, a zarr store, or a Parquet file")
+
+
+def _file(path: str, label: str) -> Source:
+    _must_exist(path, label)
     if path.endswith(".npy"):
         try:
             array = Npy(path).open()
-        except ValueError as e:
+        except (*JUNK, SyntaxError, TokenError, OSError) as e:  # whatever a header says that is none
             raise InputError(f"{label}: {path!r} is no .npy file of numbers: {e}") from None
         return _plain(label, array.dtype, array.shape, _stamp(path), Npy(os.path.abspath(path)))
     if is_parquet(path):
@@ -232,12 +238,18 @@ def is_parquet(item: Any) -> bool:
 
 def _parquet(path: str, names: list[str], matrix: bool, label: str) -> Source:
     pq = needed("pyarrow.parquet", "dask", "a Parquet file")
+    _must_exist(path, label)
     files = [path] if os.path.isfile(path) else sorted(
         os.path.join(path, n) for n in os.listdir(path) if n.endswith((".parquet", ".pq")))
+    if not files:
+        raise InputError(f"{label}: there is no Parquet file in {path!r}", help="*.parquet or *.pq")
     groups: list[tuple[str, int]] = []
     starts, dtypes = [0], []
     for file in files:
-        about = pq.ParquetFile(file)
+        try:
+            about = pq.ParquetFile(file)
+        except (*JUNK, OSError) as e:
+            raise InputError(f"{label}: {file!r} is no Parquet file that can be read: {e}") from None
         known = about.schema_arrow
         for name in names:
             if name not in known.names:

@@ -241,7 +241,7 @@ def _initial() -> Any:
                 array, dtype = file[a["name"]], _dtype(a["dtype"])
                 array = array.view(dtype) if array.dtype.kind == "V" else array
                 yield a["name"], np.array(array, dtype, order="C")
-    except (OSError, ValueError, KeyError, EOFError) as e:
+    except Exception as e:  # whatever NumPy and zipfile raise for what is none of theirs
         raise LibraryError(f"the states of {INTERFACE['name']} cannot be read: {e}", path=path) from None
 
 

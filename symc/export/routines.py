@@ -7,6 +7,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from symc.codegen.c.prelude import TYPES
+from symc.codegen.c.scalars import literal
+from symc.codegen.language.typed import PARTS
 from symc.codegen.plan.gemm import as_gemm
 from symc.export.steps import Statements
 from symc.ir.dim import Size, product
@@ -77,7 +80,7 @@ def _product(r: Routine) -> None:
     given = parts(v, r.reads) if v.op is gemm else dict(zip("ab", r.reads, strict=True))
     alpha, beta = (_factor(r, name, given) for name in ("alpha", "beta"))
     size, (c,) = form.batch * form.m * form.n, r.writes
-    if "c" in given and beta == "1.0":
+    if "c" in given and "beta" not in given and v.attrs["beta"] == 1:
         out.copy(c, given["c"], size * v.dtype.itemsize)
     elif "c" in given:
         r.run("scale", size, beta, given["c"], c)
@@ -99,25 +102,12 @@ def _factor(r: Routine, name: str, given: dict[str, str]) -> str:
     """A number of a product as an expression: what stands in the attributes times what is given."""
     v = r.value
     number = v.attrs[name] if v.op is gemm else 1.0
-    text = _number(number, v.dtype)
+    t = RECORDS[v.dtype].memory
+    text = literal(t, number if t in PARTS else number.real)
     if name not in given:
         return text
-    loaded = f"*(const {_TYPES[r.letter]} *){given[name]}"
+    loaded = f"*(const {TYPES[t]} *){given[name]}"
     return loaded if number == 1 else f"{text} * {loaded}"
-
-
-_TYPES = {"s": "float", "d": "double", "c": "float complex", "z": "double complex"}
-
-
-def _number(x: complex, dtype: np.dtype) -> str:
-    """A number in the precision of a dtype."""
-    f = "f" if dtype.char in "fF" else ""
-    if isinstance(x, complex) and x.imag:
-        return f"CMPLX{f.upper()}({_number(x.real, dtype)}, {_number(x.imag, dtype)})"
-    x = x.real
-    if not np.isfinite(x):
-        return "NAN" if x != x else "INFINITY" if x > 0 else "(-INFINITY)"
-    return repr(float(np.float32(x) if f else x)) + f if f == "" or x != 1 else "1.0"
 
 
 def _concat(r: Routine) -> None:

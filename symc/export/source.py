@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from symc.codegen.c.scalars import literal
 from symc.codegen.plan.reuse import aligned
 from symc.errors import InputError, SymcError
 from symc.export.files import write_files
@@ -19,6 +20,7 @@ from symc.export.prelude import SIZES
 from symc.export.routines import routine
 from symc.export.steps import Statements
 from symc.ir.dim import Dim, Size
+from symc.ir.dtypes import DTYPES, RECORDS
 from symc.ir.location import in_order
 from symc.ir.record import dataclass
 from symc.ir.types import TensorType
@@ -345,9 +347,9 @@ def _constants(entry: Statements, steps: str) -> tuple[str, str]:
     for k, v in enumerate(entry.constants):
         if not re.search(rf"\bconstant_{k}\b", steps):  # what is copied of it has no elements
             continue
-        data = np.ascontiguousarray(v.attrs["value"].data).ravel()
-        what = f"const {c_type(data.dtype)} "
-        numbers = _numbers(data)
+        data, t = np.ascontiguousarray(v.attrs["value"].data).ravel(), RECORDS[v.dtype].memory
+        what = f"const {c_type(v.dtype)} "
+        numbers = [literal(t, x) for x in data.view(DTYPES[t]).tolist()] or ["0"]
         if data.size <= SHORT:
             short += f"static {what}constant_{k}[] = {{{', '.join(numbers)}}};\n"
             continue
@@ -359,27 +361,6 @@ def _constants(entry: Statements, steps: str) -> tuple[str, str]:
         long = (f"/* Constants of {name}.c. */\n#include <complex.h>\n#include <math.h>\n#include <stdbool.h>\n"
                 f"#include <stdint.h>\n{long}")
     return short, long
-
-
-def _numbers(data: np.ndarray) -> list[str]:
-    """Elements as C writes them."""
-    if data.size == 0:
-        return ["0"]
-    kind = data.dtype.kind
-    if kind == "b":
-        return ["true" if x else "false" for x in data]
-    if data.dtype == np.float16:
-        return [str(x) for x in data.view(np.uint16)]
-    if kind == "u":
-        return [f"UINT64_C({x})" if data.itemsize == 8 else str(x) for x in data.tolist()]
-    if kind == "i":
-        return ["INT64_MIN" if x == -(2**63) else f"INT64_C({x})" if data.itemsize == 8 else str(x)
-                for x in data.tolist()]
-    if kind == "c":
-        name = "CMPLXF" if data.itemsize == 8 else "CMPLX"
-        return [f"{name}({re}, {im})" for re, im in zip(_numbers(data.real), _numbers(data.imag), strict=True)]
-    f = "f" * (data.dtype == np.float32)
-    return [f"{x}{f}" if np.isfinite(x) else "NAN" if x != x else "INFINITY" if x > 0 else "-INFINITY" for x in data]
 
 
 __all__ = ["ABI", "Source", "export_c", "source_of", "usage"]

@@ -55,6 +55,20 @@ OF_ROWS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", [*FREE, *OF_ROWS])
+def test_odd_blocks_give_what_the_whole_gives(name: str) -> None:
+    """Blocks without rows, of one row, a single one, of a whole that has one row, with a nan in it."""
+    f = {**FREE, **OF_ROWS}[name]
+    for rows, chunks in ((5, (0, 2, 0, 3)), (5, (1,) * 5), (1, (0, 1)), (1, (1,))):
+        a, b = A[:rows].copy(), B[:rows].copy()
+        a[0, 3] = np.nan if rows > 1 and name not in ("solve", "histogram") else a[0, 3]
+        whole = sc.jit(f)(a, b)
+        found = sc.dist.map(f, da.from_array(a, chunks=(chunks, 7)), da.from_array(b, chunks=(chunks,)))
+        for got, want in zip(flatten(found)[0], flatten(whole)[0], strict=True):
+            assert (got.dtype, got.shape) == (want.dtype, want.shape)
+            np.testing.assert_allclose(got.compute(scheduler="sync"), want, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", [*FREE, *OF_ROWS])
 def test_blocks_give_what_the_whole_gives(name: str) -> None:
     f = sc.jit({**FREE, **OF_ROWS}[name], mode="reference")  # nothing is compiled
     got, nest = flatten(sc.dist.map(f, X if name in FREE else ROWS, Y))
@@ -131,6 +145,26 @@ def test_columns_of_parquet(folder: Path) -> None:
         sc.dist.map(lambda z: z.sum(), path)
     with pytest.raises(sc.errors.InputError, match="column 's' is string, no numbers"):
         sc.dist.map(lambda s: s.sum(), path)
+
+
+@pytest.mark.parametrize("name", ["a.npy", "t.parquet"])
+def test_a_file_that_is_cut_or_changed_is_an_error_of_its_argument(folder: Path, tmp_path: Path, name: str) -> None:
+    """It is refused, at once or in the task, or it is read: bytes of numbers are numbers."""
+    data, rng = (folder / name).read_bytes(), np.random.default_rng(1)
+    for k in range(30):
+        cut = bytearray(data[: 0 if k == 0 else rng.integers(len(data))] if k % 2 == 0 else data)
+        if cut:
+            cut[rng.integers(min(len(cut), 120))] ^= 1 << rng.integers(8)
+        (tmp_path / name).write_bytes(cut)
+        try:
+            sc.dist.map(lambda x: x.sum(), sc.dist.column(tmp_path / name, "x") if k % 4 < 2 and name[0] == "t" else
+                        tmp_path / name)
+        except sc.SymcError as e:
+            assert name in str(e) or "x" in str(e)
+    for empty in (tmp_path, tmp_path / "none.parquet"):
+        with pytest.raises(sc.errors.InputError, match="there is no (Parquet )?file"):
+            (tmp_path / name).unlink(missing_ok=True)
+            sc.dist.column(empty, "x")
 
 
 def test_tasks_fit(folder: Path) -> None:

@@ -138,6 +138,28 @@ def test_what_is_not_the_library_is_not_run(folder, tmp_path, harm):
     assert not (tmp_path / "ran").exists()
 
 
+def test_states_that_are_changed_are_refused(folder, tmp_path):
+    """Each bit of the file is by a checksum, or is none that says anything."""
+    for p in folder.iterdir():
+        if p.is_file():
+            shutil.copy(p, tmp_path)
+    file, rng = tmp_path / "model_states.npz", np.random.default_rng(0)
+    data, refused = file.read_bytes(), 0
+    for k in range(60):
+        new = bytearray(data[: rng.integers(len(data))] if k % 3 == 0 else data)
+        if new:
+            new[rng.integers(min(len(new), 300))] ^= 1 << rng.integers(8)
+        file.write_bytes(new)
+        try:
+            found = imported(str(tmp_path / "model.py")).step.states["w"]
+        except ImportError as e:
+            refused += 1
+            assert "the states of step cannot be read" in str(e)
+        else:
+            np.testing.assert_array_equal(found, np.linspace(-1, 1, 100).reshape(20, 5))
+    assert refused > 30
+
+
 def test_threads_share_a_function(folder):
     step = imported(str(folder / "model.py")).step
     x, found = np.ones((30, 20)), []

@@ -12,7 +12,7 @@ from symc.codegen.c.prelude import TYPES
 from symc.codegen.language.expressions import Primitive
 from symc.codegen.language.helpers import Helper
 from symc.codegen.language.statements import Statements
-from symc.codegen.language.typed import FLOATS, Scalar, width
+from symc.codegen.language.typed import FLOATS, PARTS, Scalar, width
 
 
 def bare(text: str) -> str:
@@ -25,6 +25,24 @@ def bare(text: str) -> str:
         if depth == 0:
             return text[1:-1] if k == len(text) - 1 else text
     return text
+
+
+def literal(t: str, x: Any) -> str:
+    """A number of a type."""
+    if t == "bool":
+        return "true" if x else "false"
+    if t in PARTS:
+        return f"CMPLX{'F' * (t == 'c64')}({literal(PARTS[t], x.real)}, {literal(PARTS[t], x.imag)})"
+    if t in FLOATS:
+        if not math.isfinite(x):
+            text = "NAN" if x != x else "INFINITY"
+        else:
+            text = (str(np.float32(abs(x))) + "f") if t == "f32" else repr(abs(x))
+        return f"(-{text})" if math.copysign(1.0, x) < 0 else text
+    if t == "u64":
+        return f"UINT64_C({x})"
+    text = "INT64_MIN" if x == -(2**63) else str(x)
+    return text if x >= 0 else f"({text})"
 
 
 class Declarations(Protocol):
@@ -44,18 +62,7 @@ class Texts(Statements):
     wraps = False
 
     def spelled(self, t: str, x: Any) -> str:
-        if t == "bool":
-            return "true" if x else "false"
-        if t in FLOATS:
-            if not math.isfinite(x):
-                text = "NAN" if x != x else "INFINITY"
-            else:
-                text = (str(np.float32(abs(x))) + "f") if t == "f32" else repr(abs(x))
-            return f"(-{text})" if math.copysign(1.0, x) < 0 else text
-        if t == "u64":
-            return f"UINT64_C({x})"
-        text = "INT64_MIN" if x == -(2**63) else str(x)
-        return text if x >= 0 else f"({text})"
+        return literal(t, x)
 
     def converted(self, x: Scalar, t: str) -> str:
         return f"({x.ref} != 0)" if t == "bool" else f"({TYPES[t]}){x.ref}"
@@ -80,8 +87,8 @@ class Texts(Statements):
         return f"({x} {'&&' if how == 'and' else '||'} {y})"
 
     def pair(self, t: str, real: Scalar, imag: Scalar) -> Scalar:
-        part, name = ("f32", "CMPLXF") if t == "c64" else ("f64", "CMPLX")
-        return Scalar(t, f"{name}({bare(self.cast(real, part).ref)}, {bare(self.cast(imag, part).ref)})")
+        parts = [bare(self.cast(x, PARTS[t]).ref) for x in (real, imag)]
+        return Scalar(t, f"CMPLX{'F' * (t == 'c64')}({', '.join(parts)})")
 
     def part_of(self, x: Scalar, k: int) -> str:
         return f"{('creal', 'cimag')[k]}{'f' * (x.type == 'c64')}({bare(x.ref)})"
