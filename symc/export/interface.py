@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,15 @@ from symc.codegen.plan.cells import may_fail
 from symc.codegen.plan.planner import make_plan
 from symc.driver.measured import MeasuredFunction
 from symc.errors import ExportError
-from symc.ir.dim import Call, Dim, Size, in_order, is_fresh, size_name
+from symc.export.sizes import c_size
+from symc.ir.dim import Size, is_fresh
 from symc.ir.dtypes import RECORDS
 from symc.ir.function import NUMBERED, Function, Input, bound_names
 from symc.ir.ops.cached import cached
 from symc.ir.plan import Plan
 from symc.ir.record import dataclass, replace
 from symc.ir.requires import requirements
-from symc.ir.size_values import names, substitute
+from symc.ir.size_values import names
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType
 from symc.ir.value import Value
@@ -160,78 +161,3 @@ def identifier(name: str, taken: set[str]) -> str:
         found, k = f"{base}_{k}", k + 1
     taken.add(found)
     return found
-
-
-_CALLS = {"floordiv": "size_divide", "mod": "size_modulo", "min": "size_least", "max": "size_most"}
-
-
-def c_size(s: Size, sizes: dict[str, str]) -> str:
-    """A size as an expression of C, in parentheses where it is a sum."""
-    return _written(s, lambda n: sizes[n], lambda fn, a, b: f"{_CALLS[fn]}({a}, {b})")
-
-
-def c_bound(s: Size, sizes: dict[str, str]) -> str:
-    """Bound of a size and of everything that it is computed from, in floating point, for sizes of at least 0."""
-    if not isinstance(s, Dim):
-        return f"{abs(s)}.0"
-    return " + ".join(" * ".join([f"{abs(c)}.0"] + [
-        sizes[a] if isinstance(a, str) else f"({' + '.join(c_bound(x, sizes) for x in a.args)})"
-        for a, power in monomial for _ in range(power)]) for monomial, c in s.terms)
-
-
-def python_size(s: Size, sizes: dict[str, str]) -> str:
-    """The same of Python."""
-    def call(fn: str, a: str, b: str) -> str:
-        sign = {"floordiv": "//", "mod": "%"}.get(fn)
-        return f"(({a}) {sign} ({b}))" if sign else f"{fn}({a}, {b})"
-
-    return _written(s, lambda n: sizes[n], call)
-
-
-def _written(s: Size, name: Callable[[str], str], call: Callable[[str, str, str], str]) -> str:
-    if not isinstance(s, Dim):
-        return str(s)
-    text = ""
-    for monomial, c in s.terms:
-        factors = [name(a) if isinstance(a, str) else _called(a, name, call) for a, power in monomial
-                   for _ in range(power)]
-        if abs(c) != 1 or not factors:
-            factors.insert(0, str(abs(c)))
-        sign = "-" if c < 0 else "+"
-        text += (f" {sign} " if text else sign.replace("+", "")) + " * ".join(factors)
-    return text if len(s.terms) == 1 and text[0] != "-" else f"({text})"
-
-
-def _called(c: Call, name: Callable[[str], str], call: Callable[[str, str, str], str]) -> str:
-    return call(c.fn, *(_written(a, name, call) for a in c.args))
-
-
-def solutions(shapes: Iterable[Sequence[Size]], sizes: dict[str, str]) -> list[tuple[str, str]]:
-    """For each size the expression of Python that finds it in ``shapes``, in an order in which each needs those before.
-    ``shapes[k][axis]`` are the numbers of a call."""
-    axes = [(f"shapes[{k}][{axis}]", s) for k, shape in enumerate(shapes) for axis, s in enumerate(shape)
-            if isinstance(s, Dim)]
-    found: dict[str, str] = {}
-    for plain in (True, False):
-        for place, s in axes:
-            unknown = sorted(names(s) - found.keys())
-            if len(unknown) == 1 and (s == size_name(unknown[0])) >= plain:
-                solved = _solution(place, s, unknown[0], sizes)
-                if solved is not None:
-                    found[unknown[0]] = solved
-    missing = in_order(sizes.keys() - found.keys())
-    if missing:
-        raise ExportError(f"the size {missing[0]} cannot be told from the shapes of arguments",
-                          help="declare an input that has it as an axis of its own")
-    return [(sizes[n], text) for n, text in found.items()]
-
-
-def _solution(place: str, s: Dim, name: str, sizes: dict[str, str]) -> str | None:
-    """``s = a * name + b`` solved for the name."""
-    b = substitute(s, {name: 0})
-    a = substitute(s - b, {name: 1})
-    if s != a * size_name(name) + b:
-        return None
-    if a == 1 and b == 0:
-        return place
-    return f"({place} - {python_size(b, sizes)}) // {python_size(a, sizes)}"

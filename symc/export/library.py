@@ -23,8 +23,10 @@ import numpy as np
 from symc.errors import ExportError, InputError, SymcError
 from symc.export import loader
 from symc.export.files import write_files
-from symc.export.interface import Array, Interface, identifier, interface_of, python_size, solutions
+from symc.export.interface import Array, Interface, identifier, interface_of
+from symc.export.sizes import python_size, solved
 from symc.export.source import Source, source_of, usage
+from symc.ir.dim import in_order
 from symc.runtime.cpu.commit import snapshot
 from symc.tensors.callsite import caller
 from symc.tensors.pytree import Nest
@@ -118,8 +120,8 @@ def _module(f: Any, source: Source, library: str, module: str, data: bytes) -> s
     """The text of the module."""
     i = source.interface
     given = (*i.inputs, *i.states)
-    solved = solutions([a.type.shape for a in given], i.sizes)
-    names = [n for n, _ in solved]
+    found = solutions(i)
+    names = list(found)
     rows = {
         "name": i.name, "usage": usage(i), "library": library, "data": f"{module}_states.npz",
         "version": source.version, "sha256": hashlib.sha256(data).hexdigest(),
@@ -133,13 +135,27 @@ def _module(f: Any, source: Source, library: str, module: str, data: bytes) -> s
     text = [f'"""{usage(i)}: a function of {library}. Written by symc; needs NumPy alone."""\n\n'
             "from typing import Any\n\nINTERFACE = {"]
     text += [f"    {k!r}: {v!r}," for k, v in rows.items()]
-    text += ["}\n\n\ndef sizes_of(shapes):", *[f"    {n} = {expression}" for n, expression in solved],
+    text += ["}\n\n\ndef sizes_of(shapes):", *[f"    {n} = {text}" for n, text in found.items()],
              f"    return {{{', '.join(f'{n!r}: {n}' for n in names)}}}\n\n",
              f"def shapes_of({', '.join(names)}):", "    return ["]
     text += [f"        ({''.join(f'{python_size(s, i.sizes)}, ' for s in a.type.shape).rstrip()}),  # {a.name}"
              for a in (*given, *i.results)]
     text += ["    ]\n", mark + same, f"\n{i.name} = Exported()\n__all__ = [{i.name!r}]\n"]
     return "\n".join(text)
+
+
+def solutions(i: Interface) -> dict[str, str]:
+    """For each size, as C calls it, the expression that finds it from ``shapes[k][axis]`` and those before."""
+    found = {}
+    for n, (k, axis, a, b) in solved([x.type.shape for x in (*i.inputs, *i.states)]).items():
+        place = f"shapes[{k}][{axis}]"
+        place = place if b == 0 else f"({place} - {python_size(b, i.sizes)})"
+        found[i.sizes[n]] = place if a == 1 else f"{place} // {python_size(a, i.sizes)}"
+    missing = in_order(n for n, c in i.sizes.items() if c not in found)
+    if missing:
+        raise ExportError(f"the size {missing[0]} cannot be told from the shapes of arguments",
+                          help="declare an input that has it as an axis of its own")
+    return found
 
 
 def _row(i: Interface, a: Array) -> dict[str, Any]:

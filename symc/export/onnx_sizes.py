@@ -9,7 +9,8 @@ import numpy as np
 
 from symc import numpy_api as xp
 from symc.export.onnx_node import Node, Sizes
-from symc.ir.dim import Size, maximum, minimum
+from symc.ir.dim import Size
+from symc.ir.size_extremes import maximum, minimum
 from symc.tensors.sizes import as_size, user_size
 
 

@@ -15,13 +15,13 @@ import numpy as np
 
 from symc.errors import ExportError
 from symc.export.parts import parts_of
+from symc.export.sizes import solved
 from symc.ir import location
-from symc.ir.dim import Dim, Size, in_order
+from symc.ir.dim import Dim, Size
 from symc.ir.function import Function
 from symc.ir.ops.arithmetic import pow_
 from symc.ir.ops.leaf import array, constant, get
 from symc.ir.record import replace
-from symc.ir.size_values import names, substitute
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value
@@ -131,7 +131,7 @@ class Sized(Walk):
         self.nodes: list[Any] = []  # of the body under way
         self.first: list[Any] = []  # of the outermost graph, before all others
         self._sizes: dict[Any, str] = {}
-        self._where = _axes_of_sizes(f)
+        self._where = solved([i.type.shape for i in f.inputs])
 
     def ints(self, *numbers: int) -> str:
         """Numbers."""
@@ -185,23 +185,10 @@ class Sized(Walk):
                 self.int_op("div", self.int_op("sub", a, self.int_op("mod", a, b)), b))
         if atom not in self._where:
             raise self.refused(f"the size {atom}, which no axis of an input has by itself")
-        k, axis, factor, rest = self._where[atom]
+        k, axis, a, b = self._where[atom]
         found = self.axis_size(k, axis)
-        found = self.int_op("sub", found, self.ints(rest)) if rest else found
-        return found if factor == 1 else self.int_op("div", found, self.ints(factor))
-
-
-def _axes_of_sizes(f: Function) -> dict[str, tuple[int, int, int, int]]:
-    """The places at which names of sizes are read: (input, axis, factor, rest); the axis is factor * name + rest."""
-    found: dict[str, tuple[int, int, int, int]] = {}
-    for k, i in enumerate(f.inputs):
-        for a, s in enumerate(i.type.shape):
-            for n in in_order(names(s)):
-                rest, one, two = (substitute(s, {n: x}) for x in (0, 1, 2))
-                if isinstance(rest, int) and isinstance(one, int) and two == 2 * one - rest and one != rest and (
-                        n not in found or found[n][2:] != (1, 0)):
-                    found[n] = k, a, one - rest, rest
-    return found
+        found = found if b == 0 else self.int_op("sub", found, self.dim(b))
+        return found if a == 1 else self.int_op("div", found, self.dim(a))
 
 
 __all__ = ["PIPELINE", "Sized", "Walk", "pure"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-import numpy as np
-
 from symc.codegen.c.prelude import TYPES
 from symc.codegen.c.scalars import literal
 from symc.codegen.language.typed import PARTS

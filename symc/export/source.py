@@ -14,10 +14,11 @@ from symc.codegen.c.scalars import literal
 from symc.codegen.plan.reuse import aligned
 from symc.errors import InputError, SymcError
 from symc.export.files import write_files
-from symc.export.interface import Array, Interface, c_bound, c_type, interface_of
+from symc.export.interface import Array, Interface, c_type, interface_of
 from symc.export.loops import control
 from symc.export.prelude import SIZES
 from symc.export.routines import routine
+from symc.export.sizes import c_bound
 from symc.export.steps import Statements
 from symc.ir.dim import Dim, Size
 from symc.ir.dtypes import DTYPES, RECORDS

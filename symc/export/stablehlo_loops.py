@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from symc.export.stablehlo_module import Module, is_static
-from symc.ir.dim import minimum
 from symc.ir.op import lookup, splat
 from symc.ir.ops.control import BOOL, COUNT
 from symc.ir.ops.leaf import scalar
+from symc.ir.size_extremes import minimum
 from symc.ir.types import DTYPES, TensorType, TupleType
 from symc.ir.value import Value
 

@@ -9,7 +9,6 @@ from typing import Any
 from symc.export.parts import IDENTITIES, first_place, has_no_nan, is_promised, parts_of, running_sum
 from symc.export.stablehlo_loops import array_attr, axes_attr, cond, gathered, scan, while_
 from symc.export.stablehlo_module import Module, is_static
-from symc.ir.dim import minimum
 from symc.ir.op import Fold, lookup, splat
 from symc.ir.ops.compare import ne
 from symc.ir.ops.control import BOOL
@@ -17,6 +16,7 @@ from symc.ir.ops.index import SCATTER_MODES
 from symc.ir.ops.leaf import iota
 from symc.ir.ops.reduce import identity
 from symc.ir.ops.shape import slice_
+from symc.ir.size_extremes import maximum, minimum
 from symc.ir.types import DTYPES, TensorType, TupleType
 from symc.ir.value import Value
 
@@ -100,8 +100,9 @@ def _slice(m: Module, v: Value) -> str:
     """Slices that walk down are taken upwards, then turned. Ends are in order, and inside, where nothing is taken."""
     (x,), a = v.operands, v.attrs
     step = tuple(map(abs, a["step"]))
-    low = tuple(minimum(s + (n - 1) * min(d, 0), m)
-                for s, n, d, m in zip(a["start"], v.shape, a["step"], x.shape, strict=True))
+    low = tuple(s + (n - 1) * min(d, 0) for s, n, d in zip(a["start"], v.shape, a["step"], strict=True))
+    low = tuple(s if isinstance(n, int) and n else maximum(0, minimum(s, m))
+                for s, n, m in zip(low, v.shape, x.shape, strict=True))
     down = [k for k, d in enumerate(a["step"]) if d < 0]
     if down:
         up = m.value(slice_(x, start=low, size=v.shape, step=step))

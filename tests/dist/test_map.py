@@ -162,7 +162,7 @@ def test_a_file_that_is_cut_or_changed_is_an_error_of_its_argument(folder: Path,
         except sc.SymcError as e:
             assert name in str(e) or "x" in str(e)
     for empty in (tmp_path, tmp_path / "none.parquet"):
-        with pytest.raises(sc.errors.InputError, match="there is no (Parquet )?file"):
+        with pytest.raises(sc.errors.InputError, match=r"there is no (Parquet )?file"):
             (tmp_path / name).unlink(missing_ok=True)
             sc.dist.column(empty, "x")
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from symc.export.interface import Interface, interface_of, solutions
+from symc.export.interface import Interface, interface_of
+from symc.export.library import solutions
 from symc.export.source import Source, source_of
 from symc.ir.size_values import evaluate
 
@@ -65,7 +66,7 @@ class Built:
 def sizes_of(i: Interface, shapes: Sequence[tuple[int, ...]]) -> Mapping[str, int]:
     """The sizes of a call by their names in the function, as a loader finds them."""
     scope: dict = {"shapes": shapes}
-    for name, text in solutions([a.type.shape for a in (*i.inputs, *i.states)], i.sizes):
+    for name, text in solutions(i).items():
         scope[name] = eval(text, scope)
     return {n: scope[c] for n, c in i.sizes.items()}
 
