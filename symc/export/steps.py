@@ -161,8 +161,12 @@ class Statements:
         with self.block(""):
             self.line(f"unsigned char {failed} = 0;")
             self.line(call)
-            checks = sorted({o.op.name for o in _inside(v.regions[0]) if "checks" in o.op.traits})
-            self.stop(failed, plan, v, f"{', '.join(checks)}: an index is out of bounds, or a number has no place")
+            checks = [o for o in _inside(v.regions[0]) if "checks" in o.op.traits]
+            there = dict.fromkeys(o.type.size for o in checks)  # type: ignore[union-attr]
+            if not any(isinstance(n, int) and n for n in there):  # a check may be made ahead of a loop of no steps
+                failed = f"{failed} && ({' || '.join(f'{self.size(n)} > 0' for n in there)})"
+            names = ", ".join(sorted({o.op.name for o in checks}))
+            self.stop(failed, plan, v, f"{names}: an index is out of bounds, or a number has no place")
 
     def stop(self, condition: str, plan: Plan, v: Value, why: str) -> None:
         """Return a message where something holds."""

@@ -31,9 +31,9 @@ from tests.export.test_onnx import run
 
 KINDS = ("mixed", "straight", "moved", "loops", "ops", "sized", "front", "arguments")
 #: Seeds of which something was wrong once: a constant of which nothing is read, bits that overflow, slices of nothing,
-#: arguments of complex numbers that nothing reads, sizes that are computed.
+#: arguments of complex numbers that nothing reads, sizes that are computed, a check of nothing.
 ONCE = ("mixed:11", "straight:7", "moved:10", "moved:24", "front:1", "mixed:0", "mixed:23", "sized:27", "sized:28",
-        "sized:43", "moved:17")
+        "sized:43", "moved:17", "moved:106")
 NAMES = [*ONCE, *(f"{kind}:{seed}" for kind in KINDS for seed in (3, 5))]
 TOLERANCE = {2: 1e-2, 4: 3e-4, 8: 1e-8}
 

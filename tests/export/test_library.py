@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -174,6 +175,29 @@ def test_threads_share_a_function(folder):
     for w in workers:
         w.join()
     assert found == [0.0] * 80
+
+
+class Pair(NamedTuple):
+    left: np.ndarray
+    right: np.ndarray
+
+
+def test_arguments_of_a_jitted_function_are_its_own(tmp_path):
+    """In their nests, by position and by name."""
+    @sc.jit
+    def f(a, pair, rate=0.5):
+        return a["u"] * rate + a["v"][1] - pair.left, {"sum": pair.right.sum() + a["v"][0]}
+
+    given = {"u": np.arange(3.0), "v": [np.ones(2), np.full(3, 2.0)]}, Pair(np.ones(3), np.ones(5))
+    want = f(*given, rate=2.0)
+    g = imported(f.export_library(tmp_path / "f")).f
+    for found in (g(*given, 2.0), g(rate=2.0, pair=given[1], a=given[0])):
+        np.testing.assert_array_equal(found[0], want[0])
+        np.testing.assert_array_equal(found[1]["sum"], want[1]["sum"])
+    for wrong, what in (({"u": 1}, "f: a must be a dict of 'u', 'v'"), ({**given[0], "v": {0: 1, 1: 2}}, "tuple of 2"),
+                        (3, "must be a dict")):
+        with pytest.raises(TypeError, match=what):
+            g(wrong, given[1], 2.0)
 
 
 def test_no_compiler(step, tmp_path, monkeypatch):
