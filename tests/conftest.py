@@ -11,7 +11,8 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -57,10 +58,11 @@ def pytest_runtestloop() -> None:
     gc.enable()
 
 
-@pytest.fixture(autouse=True)
-def as_it_came() -> Iterator[None]:
-    yield
+@pytest.hookimpl(wrapper=True)  # no fixture: setting one up takes as long as most of what this follows
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
+    found = yield
     check_unchanged("the test")
+    return found
 
 
 @pytest.fixture

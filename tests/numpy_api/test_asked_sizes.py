@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 import symc as sc
 from symc.errors import SymbolicValueError
+from tests.covering import pairwise
 
 V, W = np.arange(1.0, 6), np.array([2.0, 1, 3])
 KNOWING = {
@@ -29,10 +32,9 @@ def test_a_size_that_must_be_known_is_asked_for(name):
     assert f.questions and all("the number" in q for q in f.questions)
 
 
-@pytest.mark.parametrize("mode", ["full", "same", "valid"])
-@pytest.mark.parametrize("of", [np.convolve, np.correlate])
-@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "i8", "i1", "u2", "?"])
-def test_convolutions_of_any_sizes_are_one_variant(of, mode, dtype):
+@pytest.mark.parametrize(("dtype", "mode", "of"), pairwise(itertools.product(
+    ["f8", "f4", "c16", "i8", "i1", "u2", "?"], ["full", "same", "valid"], [np.convolve, np.correlate])))
+def test_convolutions_of_any_sizes_are_one_variant(dtype, mode, of):
     rng = np.random.default_rng(0)
     f = sc.jit(lambda x, y: of(x, y, mode))
     for n, k in ((5, 3), (3, 5), (1, 1), (70, 40), (40, 70), (1, 9)):

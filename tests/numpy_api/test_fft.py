@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import subprocess
 import sys
 import warnings
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from symc.runtime.cache import object_cache
 from symc.runtime.cache.machine_code import Symbol
 from symc.runtime.cpu import numpy_ffts
 from symc.tensors.tensor import Tensor
+from tests.covering import pairwise
 from tests.runtime.test_threads import check_same, maker
 
 ONE = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
@@ -55,13 +58,23 @@ def compare(name: str, x: np.ndarray, cases: list[dict[str, Any]]) -> None:
             assert_close(got, getattr(np.fft, name)(x, **case), str(x.dtype), (name, x.shape, case))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ONE)
-def test_one_axis_is_numpys(name: str, dtype: str) -> None:
-    if name in OF_REAL and dtype[0] == "c":
-        return
-    lengths = [dict(n=n) for n in (1, 2, 5, 7, 13)] + [dict(n=n, norm=norm) for n in (None, 8) for norm in NORMS]
-    compare(name, numbers((3, 7), dtype), [*lengths, dict(axis=0), dict(axis=-2, n=4), dict(n=np.int64(3))])
+def shares(names: tuple[str, ...], dtypes: tuple[str, ...], calls: list[dict[str, Any]]) -> Any:
+    """Calls for each function and dtype: every call meets all functions and all dtypes, in pairs."""
+    numbered = itertools.product(names, dtypes, range(len(calls)))
+    found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for name, dtype, k in pairwise(c for c in numbered if not (c[0] in OF_REAL and c[1][0] == "c")):
+        found[name, dtype].append(calls[k])
+    return [pytest.param(name, dtype, share, id=f"{name}-{dtype}") for (name, dtype), share in found.items()]
+
+
+CALLS: list[dict[str, Any]] = [
+    *[dict(n=n) for n in (1, 2, 5, 7, 13)], *[dict(n=n, norm=norm) for n in (None, 8) for norm in NORMS],
+    dict(axis=0), dict(axis=-2, n=4), dict(n=np.int64(3))]
+
+
+@pytest.mark.parametrize(("name", "dtype", "calls"), shares(ONE, DTYPES, CALLS))
+def test_one_axis_is_numpys(name: str, dtype: str, calls: list[dict[str, Any]]) -> None:
+    compare(name, numbers((3, 7), dtype), calls)
 
 
 @pytest.mark.parametrize("shape", [(5, 1), (1, 6), (0, 4), (4, 2), (1, 97)])
@@ -70,17 +83,19 @@ def test_shapes_at_the_edge(name: str, shape: tuple[int, int]) -> None:
     compare(name, numbers(shape, "float64"), [dict(n=5)] if shape[1] == 1 else [dict(), dict(norm="ortho", n=1)])
 
 
-@pytest.mark.parametrize("dtype", ["float64", "complex64"])
-@pytest.mark.parametrize("name", SEVERAL)
-def test_several_axes_are_numpys(name: str, dtype: str) -> None:
-    if name in OF_REAL and dtype[0] == "c":
-        return
-    sizes: list[dict[str, Any]] = [
-        {}, dict(axes=(0,)), dict(s=(4, 5), axes=(0, 1)), dict(s=(-1, 3), axes=(1, 2)), dict(s=(3, -1), axes=(1, 2)),
-        dict(s=(None, 6), axes=(2, 0)), dict(s=(3, None), axes=(2, 0)), dict(axes=(0, 0)), dict(s=(2, 3), axes=(-1, 0)),
-        dict(s=(1, 1), axes=(0, 2))]
-    sizes += [dict(s=(4, 3), axes=None)] if name.endswith("n") else []
-    compare(name, numbers((3, 4, 5), dtype), [{**s, "norm": NORMS[k % 4]} for k, s in enumerate(sizes)])
+#: Axes and sizes along them, each with one of the norms.
+SIZES: list[dict[str, Any]] = [
+    {}, dict(axes=(0,)), dict(s=(4, 5), axes=(0, 1)), dict(s=(-1, 3), axes=(1, 2)), dict(s=(3, -1), axes=(1, 2)),
+    dict(s=(None, 6), axes=(2, 0)), dict(s=(3, None), axes=(2, 0)), dict(axes=(0, 0)), dict(s=(2, 3), axes=(-1, 0)),
+    dict(s=(1, 1), axes=(0, 2)), dict(s=(4, 3), axes=None)]
+
+
+@pytest.mark.parametrize(("name", "dtype", "calls"), shares(SEVERAL, ("float64", "complex64"), SIZES))
+def test_several_axes_are_numpys(name: str, dtype: str, calls: list[dict[str, Any]]) -> None:
+    given = [{**s, "norm": NORMS[k % 4]} for k, s in enumerate(SIZES) if s in calls]
+    if not name.endswith("n"):  # it has two axes unless it is told others
+        given = [s for s in given if s.get("axes", ()) is not None]
+    compare(name, numbers((3, 4, 5), dtype), given)
 
 
 def test_no_axes_change_nothing() -> None:
