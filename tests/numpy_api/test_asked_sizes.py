@@ -38,7 +38,7 @@ def test_convolutions_of_any_sizes_are_one_variant(dtype, mode, of):
     rng = np.random.default_rng(0)
     f = sc.jit(lambda x, y: of(x, y, mode))
     for n, k in ((5, 3), (3, 5), (1, 1), (70, 40), (40, 70), (1, 9)):
-        x, y = ((rng.normal(size=m) * 3).astype(dtype) for m in (n, k))
+        x, y = ((rng.normal(size=(m, 2)) @ ([3, 3j] if dtype == "c16" else [3, 0])).astype(dtype) for m in (n, k))
         got, want = f(x, y), of(x, y, mode)
         assert (got.dtype, got.shape) == (want.dtype, want.shape)
         np.testing.assert_allclose(got, want, rtol=1e-4 if dtype == "f4" else 1e-11, atol=1e-5)
