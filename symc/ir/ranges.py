@@ -115,8 +115,31 @@ def quotients(v: Value, given: Given) -> Range:
 
 
 def masked(v: Value, given: Given) -> Range:
-    found = next((r for r in given if not_below(r[0], 0)), None)
-    return UNKNOWN if found is None else (0, found[1])
+    """Range of x & y: no more than either that is not negative."""
+    found = [high for low, high in given if not_below(low, 0)]
+    known = [high for high in found if high is not None]
+    high = known[0] if known else None
+    for other in known[1:]:
+        high = other if not_below(high, other) else high
+    return (0, high) if found else UNKNOWN
+
+
+def joined(v: Value, given: Given) -> Range:
+    """Range of x | y and of x ^ y: no bit above those of either."""
+    (a, b), (c, d) = given
+    if not (not_below(a, 0) and not_below(c, 0)):
+        return UNKNOWN
+    return 0, 2 ** max(b, d).bit_length() - 1 if isinstance(b, int) and isinstance(d, int) else None
+
+
+def shifted(v: Value, given: Given) -> Range:
+    """Range of x << y and x >> y, of x that is not negative and a number y of bits that x has."""
+    (a, b), (c, d) = given
+    if c is not d and c != d or not isinstance(c, int) or not 0 <= c < 8 * v.dtype.itemsize or not not_below(a, 0):
+        return (0, None) if not_below(a, 0) and v.op.name == "shr" else UNKNOWN
+    if not isinstance(b, int):
+        return (0, None) if v.op.name == "shr" else UNKNOWN
+    return (0, b >> c) if v.op.name == "shr" else unwrapped(v.dtype, (0, b << c))
 
 
 def sums(v: Value, given: Given) -> Range:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from symc.ir.dim import Call, Dim, Size, call_of, known_nonnegative, terms_of
+from symc.ir.dim import Call, Dim, Size, call_of, floordiv, known_nonnegative, terms_of
 
 
 def minimum(a: Size, b: Size) -> Size:
@@ -12,7 +12,26 @@ def minimum(a: Size, b: Size) -> Size:
         return a
     if known_nonnegative(a - b):
         return b
-    return call_of("min", *sorted((a, b), key=str))
+    of = _of_quotients(a, b)
+    return floordiv(least, of[2]) if of and (least := minimum(of[0], of[1])) in of[:2] else call_of(
+        "min", *sorted((a, b), key=str))
+
+
+def _of_quotients(a: Size, b: Size) -> tuple[Size, Size, int] | None:
+    """What two sizes are quotients of, if they are by one number: they are in the same order."""
+    calls = [_quotient(x) for x in (a, b)]
+    if calls[0] is None or calls[1] is None or calls[0][1] != calls[1][1]:
+        return None
+    return calls[0][0], calls[1][0], calls[0][1]
+
+
+def _quotient(x: Size) -> tuple[Size, int] | None:
+    """The operands of a size that is a ``floordiv`` by a number and nothing else."""
+    if isinstance(x, Dim) and len(x.terms) == 1 and x.terms[0][1] == 1 and len(x.terms[0][0]) == 1:
+        atom, power = x.terms[0][0][0]
+        if isinstance(atom, Call) and power == 1 and atom.fn == "floordiv" and isinstance(by := atom.args[1], int):
+            return (atom.args[0], by) if by > 0 else None
+    return None
 
 
 def _is_rest(x: Size) -> bool:
@@ -37,7 +56,9 @@ def maximum(a: Size, b: Size) -> Size:
         whole = _less(b if a == 0 else a)
         if whole is not None:
             return maximum(0, whole)
-    return call_of("max", *sorted((a, b), key=str))
+    of = _of_quotients(a, b)
+    return floordiv(most, of[2]) if of and (most := maximum(of[0], of[1])) in of[:2] else call_of(
+        "max", *sorted((a, b), key=str))
 
 
 def _less(x: Size) -> Size | None:

@@ -12,6 +12,7 @@ from symc.ir.op import lookup
 from symc.ir.ops.ensure import at_least
 from symc.ir.size_extremes import maximum
 from symc.ir.types import DTYPES
+from symc.ir.value_ranges import range_by_records
 from symc.numpy_api.manipulation import normal_axis, ravel
 from symc.numpy_api.promotion import of_shape, rows, same_dtype
 from symc.numpy_api.selection import in_range
@@ -160,11 +161,16 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     return API["where"](falling, API["subtract"](edges.shape[0], below), below)
 
 
-def _count_of_integers(x: Tensor) -> Tensor:
-    """The length of what ``bincount`` gives: one more than the greatest."""
+def _count_of_integers(x: Tensor, least: Any) -> Any:
+    """The length of what ``bincount`` gives: one more than the greatest. It is no data where a length that is asked
+    for is known to be enough, by the dtype (pixels) or by how the integers are made (``clip``, ``%``)."""
     if x.dtype.kind not in "iub":
         raise DTypeError("bincount counts integers", values=rows([x]), help="x.astype('int64')")
+    high = range_by_records(x.value)[1]
+    if isinstance(least, int) and high is not None and known_nonnegative(least - 1 - high):
+        return 0
     return API["max"](API["astype"](x, "int64"), initial=-1) + 1
+
 
 
 @public(np.bincount)
@@ -174,7 +180,7 @@ def bincount(x: Any, weights: Any = None, minlength: Any = 0, *, length: Any = N
     t = as_tensor(x)
     t = API["astype"](t, "int64") if t.dtype.kind == "b" else t
     if length is None:
-        length = _count_of_integers(t)
+        length = _count_of_integers(t, minlength)
     if t.ndim != 1:
         raise ShapeError(f"bincount: one axis is needed, there are {t.ndim}", values=rows([t]))
     w = API["ones_like"](t, dtype="int64") if weights is None else API["astype"](weights, default_float())

@@ -22,7 +22,7 @@ from symc.codegen.cpu.stores import PUTS
 from symc.codegen.cpu.text import loaded, number, scalar, stored
 from symc.codegen.cpu.tiles import open_tiles, turned
 from symc.codegen.cpu.writer import Row, Target, Writer
-from symc.codegen.kernel.index_splitting import Range, cut, limits, part
+from symc.codegen.kernel.index_splitting import Parts, Range, cut, limits, part
 from symc.codegen.kernel.scalarize import Loops
 from symc.codegen.language.syntax import Unsupported
 from symc.ir.dim import Size, product
@@ -236,7 +236,7 @@ class Renderer(Writer):
         chunked = bool(every) and any(a.partial for a in every) and is_long(loop.shape)
         alone = folds if len(loop.shape) == len(loop.members) == 1 and not kept.get(loop.members[0]) else []
         ranges = cut(alone[0]) if alone else None
-        for axis in ranges[0] if ranges else [None]:
+        for axis in [r for r, _ in ranges] if ranges else [None]:
             self.emit_loop_of(loop, accumulators, kept, env, targets, (depth, chunked, axis))
         if blocks:
             close_block(self, every)
@@ -274,12 +274,12 @@ class Renderer(Writer):
             for a in every:
                 a.finish_chunk(depth + len(loop.shape))
 
-    def emit_parts(self, v: Value, ranges: Sequence[Sequence[Range]], env: dict[Value, str],
+    def emit_parts(self, v: Value, parts: Parts, env: dict[Value, str],
                    targets: list[tuple[int, Target]], depth: int, done: tuple[Range, ...] = (),
                    index: tuple[str, ...] = ()) -> None:
         """Write a loop nest whose loops are cut into ranges. ``done``, ``index``: of the loops around."""
-        if len(done) < len(ranges):
-            for axis in ranges[len(done)]:
+        if parts:
+            for axis, inside in parts:
                 i = self.fresh("i")
                 start, stop = limits(axis, v.attrs["shape"][len(done)])
                 whole = isinstance(start, int) and start == 0
@@ -288,7 +288,7 @@ class Renderer(Writer):
                     self.line(depth, f"for {i} in range({first}min({self.size(stop)}, end)):")
                 else:
                     self.line(depth, f"for {i} in range({'' if whole else f'{self.size(start)}, '}{self.size(stop)}):")
-                self.emit_parts(v, ranges, env, targets, depth + 1, (*done, axis), (*index, i))
+                self.emit_parts(v, inside, env, targets, depth + 1, (*done, axis), (*index, i))
             return
         region = part(v.regions[0], done)
         own: list[Target | None] = [None] * len(region.results)

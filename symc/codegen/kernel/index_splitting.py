@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from symc.codegen.plan.compare_sizes import at_least
-from symc.ir.dim import Size
+from symc.ir.dim import Size, ceildiv
 from symc.ir.op import make
 from symc.ir.ops.leaf import scalar
 from symc.ir.ops.store import is_epilogue
@@ -24,6 +24,8 @@ from symc.ir.value import Region, Value
 
 #: Into how many parts a loop nest is cut at most, and how many values may be written in all.
 MOST_PARTS, MOST_VALUES = 9, 1000
+#: Rows at the start and the end, up to so many, are not cut again where that would be too much to write.
+THIN = 2
 
 Range = tuple[Size, Size]  # first, and one after the last
 Interval = tuple[Size, Size]  # least and greatest
@@ -31,7 +33,10 @@ Interval = tuple[Size, Size]  # least and greatest
 COMPARES = {"lt": 0, "ge": 0, "le": 1, "gt": 1}
 
 
-def cut(v: Value) -> list[list[Range]] | None:
+Parts = list[tuple[Range, "Parts"]]  # the ranges of an axis, and in each those of the axes inside
+
+
+def cut(v: Value) -> Parts | None:
     """The ranges of each axis of a `generate` in which its conditions stay as they are (see ``limits``); None if there
     is one part."""
     (region,) = v.regions
@@ -45,33 +50,62 @@ def cut(v: Value) -> list[list[Range]] | None:
         for axis, sign, places in _changes(u, lines):
             for p in places:
                 cuts[axis].add(p if sign > 0 else 1 - p)
-    ranges, parts = [], 1
-    for n, found in zip(reversed(shape), reversed(cuts), strict=True):  # the last axis first: it is the one that counts
-        own = _in_order(found, n)
-        if parts * len(own) > MOST_PARTS or parts * len(own) * len(values) > MOST_VALUES:
-            own = [(0, n)]
-        parts *= len(own)
-        ranges.append(own)
-    return ranges[::-1] if parts > 1 else None
+    found: Parts = []
+    for n, own in zip(reversed(shape), reversed(cuts), strict=True):  # the last axis first: it is the one that counts
+        found = _around(found, _in_order(own, n), n, len(values))
+    return found if _count(found) > 1 else None
+
+
+def _around(inside: Parts, ranges: list[Range], n: Size, values: int) -> Parts:
+    """The parts of an axis around others: not cut if those are too many, nor those inside of thin rows if what is
+    written is too much."""
+    whole = _whole(inside)
+    for found in ([(r, inside) for r in ranges], [(r, whole if _is_thin(r) else inside) for r in ranges]):
+        if _count(found) <= MOST_PARTS and _count(found) * values <= MOST_VALUES:
+            return found
+    return [((0, n), inside if _count(inside) * values <= MOST_VALUES else whole)]
+
+
+def _whole(parts: Parts) -> Parts:
+    """The same axes in one part."""
+    return [((parts[0][0][0], parts[-1][0][1]), _whole(parts[0][1]))] if parts else []
+
+
+def _is_thin(r: Range) -> bool:
+    return at_least(THIN, r[1] - r[0])
+
+
+def _count(parts: Parts) -> int:
+    return sum(_count(inside) for _, inside in parts) if parts else 1
 
 
 def _lines(index: Sequence[Value], values: Sequence[Value]) -> dict[Value, tuple[int, int, Size]]:
-    """Values that are ``sign * index + offset``, but for clamps: axis, sign, offset."""
+    """Values that are ``scale * index + offset``, but for clamps: axis, scale, offset."""
     found: dict[Value, tuple[int, int, Size]] = {i: (k, 1, 0) for k, i in enumerate(index)}
     for u in values:
         if _same(u) and u.operands[0] in found:
             found[u] = found[u.operands[0]]
-        if u.op.name not in ("add", "sub", "minimum", "maximum"):
+        if u.op.name not in ("add", "sub", "mul", "minimum", "maximum"):
             continue
         a, b = u.operands
         if a in found and (number := size_of(b)) is not None:
-            k, sign, offset = found[a]
-            found[u] = (k, sign, offset + {"add": number, "sub": 0 - number}.get(u.op.name, 0))
+            line = _line(u.op.name, found[a], number)
         elif b in found and (number := size_of(a)) is not None:
-            k, sign, offset = found[b]
-            found[u] = (k, -sign, number - offset) if u.op.name == "sub" else (
-                k, sign, offset + (number if u.op.name == "add" else 0))
+            k, scale, offset = found[b]
+            line = (k, -scale, number - offset) if u.op.name == "sub" else _line(u.op.name, found[b], number)
+        else:
+            continue
+        if line is not None:
+            found[u] = line
     return found
+
+
+def _line(name: str, line: tuple[int, int, Size], number: Size) -> tuple[int, int, Size] | None:
+    """The line that an operation with a number makes of one."""
+    k, scale, offset = line
+    if name == "mul":
+        return (k, scale * number, offset * number) if isinstance(number, int) and number else None
+    return k, scale, offset + {"add": number, "sub": 0 - number}.get(name, 0)
 
 
 def _same(u: Value) -> bool:
@@ -87,7 +121,7 @@ def size_of(v: Value) -> Size | None:
 
 def _changes(u: Value, lines: Mapping[Value, tuple[int, int, Size]]) -> list[tuple[int, int, list[Size]]]:
     """Points where a comparison, a minimum or a maximum with a known number changes: axis, sign, first ``sign *
-    index``."""
+    index``, sign that of the scale of a line."""
     if u.op.name not in (*COMPARES, "eq", "ne", "minimum", "maximum") or len(u.operands) != 2:
         return []
     x, d = u.operands
@@ -97,7 +131,7 @@ def _changes(u: Value, lines: Mapping[Value, tuple[int, int, Size]]) -> list[tup
     known = size_of(d)
     if x not in lines or known is None:
         return []
-    axis, sign, offset = lines[x]
+    axis, scale, offset = lines[x]
     at = known - offset
     if u.op.name in ("eq", "ne"):
         places = [at, at + 1]
@@ -106,7 +140,7 @@ def _changes(u: Value, lines: Mapping[Value, tuple[int, int, Size]]) -> list[tup
         places = [at + (1 - after if turned else after)]
     else:
         places = [at + (u.op.name == "minimum")]  # where a clamp ends, and the condition that it stands beside
-    return [(axis, sign, places)]
+    return [(axis, scale, [ceildiv(p, abs(scale)) for p in places])]
 
 
 def _in_order(cuts: set[Size], n: Size) -> list[Range]:
@@ -119,7 +153,7 @@ def _in_order(cuts: set[Size], n: Size) -> list[Range]:
         none: Size = 0
         start = functools.reduce(maximum, near, none)
         end = functools.reduce(minimum, [c for c in left if c not in near], n)
-        return [(0, start), (start, end), (maximum(start, end), n)]
+        return [*([(none, start)] if near else []), (start, end), (maximum(start, end), n)]
     return list(itertools.pairwise([0, *ordered, n]))
 
 
@@ -223,7 +257,7 @@ def _truth(v: Value, known: Mapping[Value, Interval]) -> bool | None:
 
 
 def _interval(u: Value, known: Mapping[Value, Interval]) -> Interval | None:
-    if u in known or u.op.name not in ("add", "sub", "minimum", "maximum") or u.dtype != np.int64:
+    if u in known or u.op.name not in ("add", "sub", "mul", "minimum", "maximum") or u.dtype != np.int64:
         return known.get(u)
     a, b = (_bounds(o, known) for o in u.operands)
     if a is None or b is None:
@@ -232,6 +266,10 @@ def _interval(u: Value, known: Mapping[Value, Interval]) -> Interval | None:
         return a[0] + b[0], a[1] + b[1]
     if u.op.name == "sub":
         return a[0] - b[1], a[1] - b[0]
+    if u.op.name == "mul":
+        factor, (low, high) = (a[0], b) if a[0] is a[1] else (b[0], a)
+        same = a[0] is a[1] or b[0] is b[1]
+        return (low * factor, high * factor) if same and isinstance(factor, int) and factor > 0 else None
     return _clamped(u.op.name, a, b)
 
 

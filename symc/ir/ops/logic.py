@@ -25,16 +25,16 @@ _LAWS = ["commutative", "associative"]
 and_ = elementwise("and", 2, BITS, np.bitwise_and, identity=_all_ones, traits=[*_LAWS, "idempotent"], doc="x & y.",
                    facts=Facts(exact=Exact(lambda mp, x, y: x & y), range=ranges.masked))
 or_ = elementwise("or", 2, BITS, np.bitwise_or, identity=0, traits=[*_LAWS, "idempotent"], doc="x | y.",
-                  facts=Facts(exact=Exact(lambda mp, x, y: x | y)))
+                  facts=Facts(exact=Exact(lambda mp, x, y: x | y), range=ranges.joined))
 xor = elementwise("xor", 2, BITS, np.bitwise_xor, identity=0, traits=_LAWS, doc="x ^ y.",
-                  facts=Facts(exact=Exact(lambda mp, x, y: x ^ y)))
+                  facts=Facts(exact=Exact(lambda mp, x, y: x ^ y), range=ranges.joined))
 not_ = elementwise("not", 1, BITS, np.invert, traits=["involution"], doc="~x; for bool its opposite.",
                    facts=Facts(exact=Exact(lambda mp, x: not x)))
 shl = elementwise("shl", 2, "iu", np.left_shift, doc="x << y; 0 when y is negative or not below the number of bits.",
-                  facts=Facts(wild=True))
+                  facts=Facts(wild=True, range=ranges.shifted))
 shr = elementwise("shr", 2, "iu", np.right_shift,
                   doc="x >> y, keeping the sign; only the sign is left when y is negative or not below the bits.",
-                  facts=Facts(wild=True))
+                  facts=Facts(wild=True, range=ranges.shifted))
 
 
 def _where_infer(condition: TensorType, *branches: TensorType) -> TensorType:

@@ -17,11 +17,12 @@ from symc.ir.ops.kernel import bounded, checked_index
 from symc.ir.ranges import UNKNOWN, Range, wrapped_index
 from symc.ir.traverse import rebuild, region_params
 from symc.ir.value import Region, Value, make
+from symc.ir.value_ranges import range_of
 from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.regions import as_function, with_lines
 from symc.opt.facts.analysis import Analysis
 from symc.opt.facts.fact import Fact
-from symc.opt.facts.transfer.ends import range_of, whole
+from symc.opt.facts.transfer.ends import whole
 
 
 def in_bounds(index: Value, size: Size) -> bool:

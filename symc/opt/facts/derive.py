@@ -14,6 +14,7 @@ from symc.ir.op import picks
 from symc.ir.record import replace
 from symc.ir.types import TensorType, TupleType
 from symc.ir.value import Value
+from symc.ir.value_ranges import in_dtype
 from symc.opt.facts import transfer as _transfer  # noqa: F401  (its modules fill TRANSFER)
 from symc.opt.facts.fact import NONE, TRANSFER, UNKNOWN, End, Fact, Facts, Transfer, at_least, at_most
 from symc.opt.facts.transfer.control import facts_of_control, params_of
@@ -70,6 +71,9 @@ def settle(t: TensorType, f: Fact, props: frozenset[str] = NONE) -> Fact:
             f = replace(f, low=0)
         if kind == "b" and not at_most(f.high, 1):
             f = replace(f, high=1)
+        if kind in "iu" and t.dtype.itemsize < 8 and (f.low is None or f.high is None):
+            low, high = in_dtype(t.dtype, (f.low, f.high))
+            f = replace(f, low=low, high=high)
         zero = f.zero and not (at_least(f.low, 1) or at_most(f.high, -1))
         f = replace(f, nan=False, inf=False, integer=True, zero=zero)
     if f.props:

@@ -7,9 +7,20 @@ compares canonical forms. Only work that nothing else reads moves, and none is r
 
 from __future__ import annotations
 
+from symc.ir.dim import Size, size_name
 from symc.ir.op import lookup
+from symc.ir.ops.ensure import ensure_shape, ensured
 from symc.ir.ops.linalg import matmul
-from symc.ir.ops.shape import broadcast, in_order, in_shape, inverse_permutation, reshape, transpose
+from symc.ir.ops.shape import (
+    broadcast,
+    in_order,
+    in_shape,
+    inverse_permutation,
+    reshape,
+    slice_,
+    transpose,
+)
+from symc.ir.size_extremes import minimum
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
@@ -90,3 +101,32 @@ def _reshaped(x: Value, v: Value, units: dict[int, int]) -> Value:
     if x.op is reshape:
         return in_shape(x.operands[0], v.shape)
     return reshape(x, shape=v.shape)
+
+
+@rewrite(
+    "ensure_shape",
+    exact=True,
+    equation="ensure_shape(f(x, y)) -> f(ensure_shape(x), ensure_shape(y))",
+    examples=lambda: [ensure_shape(  # of sizes that are equal, in a form that tells them apart
+        lookup("exp")(slice_(leaf(size_name("n")), start=(0,), size=(minimum(size_name("n"), 9),), step=(1,))),
+        shape=(minimum(size_name("n") + 1, 10) - 1,))],
+    written=lambda sc: example(
+        lambda x: sum(x[k : k + 32] * float(k + 1) for k in range(3)), [sc.input("x", "float64", shape=("n",))]
+    ),
+)
+def ensured_before_work(v: Value, context) -> Value | None:
+    """Work over sizes that are told apart and are equal is work over one space: of one kernel."""
+    (x,) = v.operands
+    if "elementwise" not in x.op.traits or not x.operands or x.regions or not context.single_use(x):
+        return None
+    return make(x.op, [_ensured(o, v.shape) for o in x.operands], x.attrs)
+
+
+def _ensured(x: Value, shape: tuple[Size, ...]) -> Value:
+    """``x`` with these sizes; what is repeated is repeated as often as they say."""
+    if splat_of(x) is not None:
+        return broadcast(x.operands[0] if x.operands else x, axes=(), shape=shape)
+    if x.op is broadcast:
+        axes = x.attrs["axes"]
+        return broadcast(ensured(x.operands[0], [shape[a] for a in axes]), axes=axes, shape=shape)
+    return ensured(x.operands[0] if x.op is ensure_shape else x, shape)

@@ -45,8 +45,7 @@ def _times(f: Instructions, xs: Sequence[Scalar]) -> Scalar:
 
 def _wrapping(sign: str) -> Primitive:
     def combine(f: Instructions, xs: Sequence[Scalar]) -> Scalar:
-        a, b = (f.cast(x, "i64") for x in xs)
-        return f.binary(sign, a, b, wraps=True)
+        return f.wrapping(sign, xs[0], xs[1])
 
     return combine
 

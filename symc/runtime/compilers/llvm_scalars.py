@@ -20,6 +20,9 @@ CONTRACT, REASSOCIATE = "contract", "reassoc nsz contract"
 _INT = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor", "<<": "shl"}
 _FLOAT = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 _FCMP = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}
+#: Operations whose lower bits are made of the lower bits of their operands; types of which vectors have more numbers.
+_LOWER = ("+", "-", "*", "&", "|", "^")
+_SHORT = ("i8", "u8", "i16", "u16", "i32", "u32")
 _ICMP = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
 
@@ -100,6 +103,7 @@ class Instructions(Statements):
         self.lines: list[str] = []
         self.count = 0
         self.intervals: dict[tuple[str, str], Interval] = {}  # of integers, by type and name
+        self.made: dict[str, tuple[str, Scalar, Scalar]] = {}  # integers of 64 bits, of shorter ones: how, and of which
 
     def interval(self, x: Scalar) -> Interval | None:
         """All that an integer can be; None for a float."""
@@ -115,10 +119,43 @@ class Instructions(Statements):
         return x
 
     def cast(self, x: Scalar, t: str) -> Scalar:
-        return self.bounded(super().cast(x, t), self.interval(x))
+        return self.bounded(self.narrow(x, t) or super().cast(x, t), self.interval(x))
+
+    def narrow(self, x: Scalar, t: str) -> Scalar | None:
+        """What is wide only while it is computed, computed in its own type: its lower bits are those of its operands'.
+        LLVM would do so, but not where it knows what bits there are, and vectors of 64 bits have an eighth as many."""
+        sign, *operands = self.made.get(x.ref, ("",))
+        if not sign or t in FLOATS or t in PARTS or t == "bool" or width(t) == 64:
+            return None
+        if any(y.number is None and width(y.type) > width(t) for y in operands):
+            return None
+        a, b = (self.cast(y, t).ref for y in operands)
+        return Scalar(t, self.operation(sign, t, a, b, True))
+
+    def compare(self, sign: str, x: Scalar, y: Scalar) -> Scalar:
+        """Numbers of one short type, or of one and a number that it holds, are compared in it."""
+        short = [z.type for z in (x, y) if z.number is None]
+        if short and len(set(short)) == 1 and short[0] in _SHORT and all(
+                within(self.interval(z), of_type(short[0])) for z in (x, y)):
+            a, b = (self.cast(z, short[0]).ref for z in (x, y))
+            return Scalar("bool", self.comparison(sign, short[0], a, b))
+        return super().compare(sign, x, y)
 
     def binary(self, sign: str, x: Scalar, y: Scalar, wraps: bool = False) -> Scalar:
         """Products of short numbers are of their lower words, which one instruction of vectors multiplies."""
+        found = self._binary(sign, x, y, wraps)
+        if sign in _LOWER and found.number is None and found.type in ("i64", "u64"):
+            self.made[found.ref] = sign, x, y
+        return found
+
+    def wrapping(self, sign: str, x: Scalar, y: Scalar) -> Scalar:
+        """A sum, difference or product of i64, which may overflow."""
+        found = self.binary(sign, self.cast(x, "i64"), self.cast(y, "i64"), True)
+        if found.number is None:
+            self.made[found.ref] = sign, x, y
+        return found
+
+    def _binary(self, sign: str, x: Scalar, y: Scalar, wraps: bool) -> Scalar:
         a, b = self.interval(x), self.interval(y)
         if a is None or b is None:
             t = common(x, y)

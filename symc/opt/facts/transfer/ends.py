@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 
 from symc.ir.dim import Dim
-from symc.ir.op import picks
-from symc.ir.ranges import UNKNOWN as ANY
-from symc.ir.ranges import Range, hull
-from symc.ir.types import TensorType
+from symc.ir.ranges import Range
 from symc.ir.value import Value
+from symc.ir.value_ranges import range_of
 from symc.opt.facts.fact import UNKNOWN, End, Fact
 
 INF = math.inf
@@ -40,19 +38,6 @@ def whole(f: Fact) -> Range:
 
 def _size(end: End) -> Any:
     return None if isinstance(end, float) else end
-
-
-def range_of(v: Value, known: Callable[[Value], Range]) -> Range:
-    """The range of a value, given those of its operands."""
-    if not isinstance(v.type, TensorType) or v.dtype.kind not in "iu":
-        return ANY
-    if v.op.facts.range is not None:
-        return v.op.facts.range(v, [known(o) for o in v.operands])
-    if "positions" in v.op.traits:  # argsort, argmax, ...: where along an axis of the operand
-        axis = v.attrs["axis"] if "axis" in v.attrs else v.attrs["axes"][0]
-        return 0, v.operands[0].shape[axis] - 1
-    count = picks(v.op)
-    return hull([known(o) for o in v.operands[:count]]) if count else ANY
 
 
 def ranged(v: Value, given: list[Fact]) -> Range:
