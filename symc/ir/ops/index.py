@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from symc.errors import DTypeError, IndexingError, InputError, ShapeError
-from symc.ir.dim import Size, product
+from symc.ir.dim import Size, known_nonnegative, product
 from symc.ir.dtypes import ARITHMETIC
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Element, Linear, Op, Update, lookup, register
@@ -104,8 +104,13 @@ def _gather_reference(x, *indices, axes):
     return np.array(np.moveaxis(x, axes, range(len(axes)))[tuple(np.asarray(i) for i in indices)], x.dtype, order="C")
 
 
-def _place(i: Value, n: Size) -> Value:
-    """An i64 index kept inside an axis of size n, so that no memory outside is touched."""
+def _place(i: Value, n: Size, of: Value) -> Value:
+    """An i64 index kept inside an axis of size n, so that no memory outside is touched; as it is, if ``of``, of which
+    it is an element, is known to be inside."""
+    while "movement" in of.op.traits and len(of.operands) == 1:
+        if of.op.name == "bounded" and known_nonnegative(n - of.attrs["size"]):
+            return i if i.dtype == DTYPES["i64"] else cast(i, dtype=DTYPES["i64"])
+        of = of.operands[0]
     if i.dtype != DTYPES["i64"]:
         i = cast(i, dtype=DTYPES["i64"])
     return maximum(minimum(i, size(value=n - 1)), 0)
@@ -115,7 +120,7 @@ def _gather_element(v: Value, index: Sequence[Value], at) -> Value:
     x, axes = v.operands[0], v.attrs["axes"]
     depth = v.operands[1].ndim
     rest = iter(index[depth:])
-    chosen = {a: _place(at(1 + k, index[:depth]), x.shape[a]) for k, a in enumerate(axes)}
+    chosen = {a: _place(at(1 + k, index[:depth]), x.shape[a], v.operands[1 + k]) for k, a in enumerate(axes)}
     return at(0, [chosen[a] if a in chosen else next(rest) for a in range(x.ndim)])
 
 
@@ -278,7 +283,7 @@ def _scatter_place(v: Value, index: Sequence[Value], at) -> list[Value]:
     x, axes = v.operands[0], v.attrs["axes"]
     depth = v.operands[2].ndim
     rest = iter(index[depth:])
-    chosen = {a: _place(at(2 + k, index[:depth]), x.shape[a]) for k, a in enumerate(axes)}
+    chosen = {a: _place(at(2 + k, index[:depth]), x.shape[a], v.operands[2 + k]) for k, a in enumerate(axes)}
     return [chosen[a] if a in chosen else next(rest) for a in range(x.ndim)]
 
 

@@ -51,6 +51,9 @@ SMALL = 8
 #: A kernel that waits for operands reads at most about this many: they are all in memory when it runs.
 MAX_HELD = 8
 
+#: Arrays of so many elements are not counted there.
+TINY = 1024
+
 
 class Fusion:
     """One run of the pass over one function."""
@@ -293,7 +296,8 @@ class Fusion:
                 return True
         if g.level + 1 >= target.level:
             return False
-        return len({s for v in both for s in self.sources(v) if s.shape and s.operands} - both) > MAX_HELD
+        held = {s for v in both for s in self.sources(v) if s.shape and s.operands} - both
+        return sum(not isinstance(s.type.size, int) or s.type.size > TINY for s in held) > MAX_HELD
 
     # -- joining groups side by side
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from symc.ir.dim import Size, size_name
 from symc.ir.op import lookup
 from symc.ir.ops.ensure import ensure_shape, ensured
+from symc.ir.ops.index import gather
 from symc.ir.ops.linalg import matmul
 from symc.ir.ops.shape import (
     broadcast,
@@ -24,7 +25,7 @@ from symc.ir.size_extremes import minimum
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.examples import example, leaf
+from symc.opt.engine.examples import example, index, leaf
 from symc.opt.engine.rule import Context
 from symc.opt.facts.forms import unit_axes
 from symc.opt.rules.linalg import transpose_of_dot
@@ -70,8 +71,11 @@ def _transposed(x: Value, perm: tuple[int, ...], context: Context) -> Value:
 @rewrite(
     "reshape",
     exact=True,
-    equation="reshape(f(x, y)) -> f(reshape(x), reshape(y)) where axes of size 1 come and go",
-    examples=lambda: [reshape(lookup("exp")(leaf(20, 30)), shape=(20, 1, 30))],
+    equation="reshape(f(x, y)) -> f(reshape(x), reshape(y)) where axes of size 1 come and go; so for gather(x, i) of x",
+    examples=lambda: [
+        reshape(lookup("exp")(leaf(20, 30)), shape=(20, 1, 30)),
+        reshape(gather(leaf(1, 9), index(30), axes=(1,)), shape=(30,)),
+    ],
     written=lambda sc: example(
         lambda x, y: sc.exp(x)[:, None] * y,
         [sc.input("x", "float64", shape=(20,)), sc.input("y", "float64", shape=(20, 1))],
@@ -80,6 +84,9 @@ def _transposed(x: Value, perm: tuple[int, ...], context: Context) -> Value:
 def reshaped_before_work(v: Value, context) -> Value | None:
     """The kernel that reads it does the work as well."""
     (x,) = v.operands
+    if x.op is gather and context.single_use(x) and v.shape == x.operands[1].shape and len(x.attrs["axes"]) == 1:
+        source, size = x.operands[0], x.operands[0].shape[x.attrs["axes"][0]]
+        return gather(reshape(source, shape=(size,)), x.operands[1], axes=(0,)) if source.ndim > 1 else None
     if "elementwise" not in x.op.traits or not x.operands or x.regions or not context.single_use(x):
         return None
     units = unit_axes(v)
@@ -106,7 +113,8 @@ def _reshaped(x: Value, v: Value, units: dict[int, int]) -> Value:
 @rewrite(
     "ensure_shape",
     exact=True,
-    equation="ensure_shape(f(x, y)) -> f(ensure_shape(x), ensure_shape(y))",
+    equation="""ensure_shape(f(x, y)) -> f(ensure_shape(x), ensure_shape(y)); so for gather(x, i) of i, and
+        for reshape(x) where axes of size 1 come and go""",
     examples=lambda: [ensure_shape(  # of sizes that are equal, in a form that tells them apart
         lookup("exp")(slice_(leaf(size_name("n")), start=(0,), size=(minimum(size_name("n"), 9),), step=(1,))),
         shape=(minimum(size_name("n") + 1, 10) - 1,))],
@@ -117,6 +125,14 @@ def _reshaped(x: Value, v: Value, units: dict[int, int]) -> Value:
 def ensured_before_work(v: Value, context) -> Value | None:
     """Work over sizes that are told apart and are equal is work over one space: of one kernel."""
     (x,) = v.operands
+    if x.op is reshape and (units := unit_axes(x)) is not None:
+        inner = x.operands[0]
+        shape = tuple(v.shape[units[a]] if a in units else 1 for a in range(inner.ndim))
+        return reshape(ensured(inner, shape), shape=v.shape)
+    if x.op is gather and context.single_use(x):
+        depth = x.operands[1].ndim
+        return gather(x.operands[0], *[ensured(i, v.shape[:depth]) for i in x.operands[1:]], axes=x.attrs["axes"]) if (
+            v.shape[depth:] == x.shape[depth:]) else None
     if "elementwise" not in x.op.traits or not x.operands or x.regions or not context.single_use(x):
         return None
     return make(x.op, [_ensured(o, v.shape) for o in x.operands], x.attrs)
