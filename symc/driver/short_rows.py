@@ -16,7 +16,7 @@ from symc.ir.ops.control import scan, while_
 from symc.ir.size_values import names, substitute
 
 #: Rows of so many elements at most are worth a variant, where an array has so many of them.
-SHORT, MANY = 4, 100
+SHORT, MANY = 10, 100
 #: A loop hands so many elements of an array on at most from step to step, that steps of constant sizes are worth it.
 FEW = 32
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from symc.ir.op import Decompose, Sorting, lookup
+from symc.ir.ops.arithmetic import complex_, div, imag, mul, real
+from symc.ir.ops.cast import cast
 from symc.ir.ops.leaf import get
-from symc.ir.ops.shape import concat, slice_along, transpose
-from symc.ir.types import TupleType
+from symc.ir.ops.shape import broadcast, concat, slice_along, transpose
+from symc.ir.types import DTYPES, TupleType
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import leaves
@@ -34,6 +36,36 @@ def decompose_named(v: Value) -> Value | None:
         return None
     found = lowering.f(whole)
     return found[v.attrs["index"]] if isinstance(found, list) else found
+
+
+@rewrite(
+    "mul",
+    "div",
+    exact=False,
+    kinds="c",
+    tags=["signed-zero"],
+    equation="z * r -> complex(real(z) * r, imag(z) * r), for r that is real but for its dtype; so z / r",
+    examples=lambda: [
+        op(leaves(1, {0: "c128"}, (3,))[0], cast(leaves(1, {}, (3,))[0], dtype=DTYPES["c128"])) for op in (mul, div)],
+)
+def by_real_number(v: Value) -> Value | None:
+    """Two products for four and two sums; two quotients for a division of complex numbers."""
+    z, r = v.operands
+    factor = _real_of(r)
+    if factor is None and v.op is mul:
+        z, factor = r, _real_of(z)
+    return None if factor is None else complex_(v.op(real(z), factor), v.op(imag(z), factor))
+
+
+def _real_of(v: Value) -> Value | None:
+    """The floats that complex numbers are made of by a cast."""
+    if v.op is broadcast:
+        inner = _real_of(v.operands[0])
+        return None if inner is None else broadcast(inner, axes=v.attrs["axes"], shape=v.shape)
+    if v.op is not cast or v.operands[0].dtype.kind == "c":
+        return None
+    dtype = v.dtype.type(0).real.dtype
+    return v.operands[0] if v.operands[0].dtype == dtype else cast(v.operands[0], dtype=dtype)
 
 
 #: The longest lines that are sorted by exchanges of whole slices.
