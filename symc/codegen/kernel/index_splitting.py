@@ -24,6 +24,8 @@ from symc.ir.value import Region, Value
 
 #: Into how many parts a loop nest is cut at most, and how many values may be written in all.
 MOST_PARTS, MOST_VALUES = 9, 1000
+#: The same where thin rows are cut as well.
+MOST_WHOLE = 300
 #: Rows at the start and the end, up to so many, are not cut again where that would be too much to write.
 THIN = 2
 
@@ -60,8 +62,9 @@ def _around(inside: Parts, ranges: list[Range], n: Size, values: int) -> Parts:
     """The parts of an axis around others: not cut if those are too many, nor those inside of thin rows if what is
     written is too much."""
     whole = _whole(inside)
-    for found in ([(r, inside) for r in ranges], [(r, whole if _is_thin(r) else inside) for r in ranges]):
-        if _count(found) <= MOST_PARTS and _count(found) * values <= MOST_VALUES:
+    every, some = [(r, inside) for r in ranges], [(r, whole if _is_thin(r) else inside) for r in ranges]
+    for found, most in ((every, MOST_WHOLE), (some, MOST_VALUES)):
+        if _count(found) <= MOST_PARTS and _count(found) * values <= most:
             return found
     return [((0, n), inside if _count(inside) * values <= MOST_VALUES else whole)]
 
