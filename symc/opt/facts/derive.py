@@ -72,8 +72,8 @@ def settle(t: TensorType, f: Fact, props: frozenset[str] = NONE) -> Fact:
         if kind == "b" and not at_most(f.high, 1):
             f = replace(f, high=1)
         if kind in "iu" and t.dtype.itemsize < 8 and (f.low is None or f.high is None):
-            low, high = in_dtype(t.dtype, (f.low, f.high))
-            f = replace(f, low=low, high=high)
+            least, most = in_dtype(t.dtype, (None, None))
+            f = replace(f, low=least if f.low is None else f.low, high=most if f.high is None else f.high)
         zero = f.zero and not (at_least(f.low, 1) or at_most(f.high, -1))
         f = replace(f, nan=False, inf=False, integer=True, zero=zero)
     if f.props:
