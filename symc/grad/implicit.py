@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symc.grad.forward import jvp
-from symc.grad.one_op import varies, zeros
+from symc.grad.one_op import filled, varies, zeros
 from symc.grad.reverse import vjp
 from symc.ir.closure_scope import ClosureScope, open_quietly, substitute
 from symc.ir.ops.arithmetic import neg
@@ -51,5 +51,4 @@ def _transposed(v: Value, seeds: Sequence[Value], answers: Sequence[Value], oper
     rights = [fresh_input(s.type) for s in seeds]
     solved = open_quietly(v, LINEAR, [*rights, *answers, *operands])
     found = vjp(solved, rights, list(seeds))
-    dense = [zeros(r.type) if u is None else u for u, r in zip(found, rights, strict=True)]
-    return substitute(dense, {r: zeros(r.type) for r in rights})
+    return substitute(filled(found, rights), {r: zeros(r.type) for r in rights})

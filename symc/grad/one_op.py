@@ -187,4 +187,9 @@ def zeros(t: TensorType) -> Value:
     return splat(0, t)
 
 
-__all__ = ["cotangents_of", "tangent_of", "varies", "zeros"]
+def filled(found: Sequence[Value | None], like: Sequence[Value]) -> list[Value]:
+    """Zeros, of the type of the value in the same place, for what is None."""
+    return [zeros(v.type) if f is None else f for f, v in zip(found, like, strict=True)]
+
+
+__all__ = ["cotangents_of", "filled", "tangent_of", "varies", "zeros"]

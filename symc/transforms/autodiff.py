@@ -15,7 +15,7 @@ from symc.errors import GradientError
 from symc.grad import disconnection, slope
 from symc.grad import jvp as jvp_values
 from symc.grad import vjp as vjp_values
-from symc.grad.one_op import zeros
+from symc.grad.one_op import filled
 from symc.ir import location
 from symc.ir.closure_scope import instead_of, takes_effect
 from symc.ir.dim import known_different
@@ -326,11 +326,6 @@ def _tangent(given: Any, like: Value, name: str) -> Value:
 
 
 # --- what is not connected --------------------------------------------------------------------------------------------
-
-
-def filled(found: Sequence[Value | None], like: Sequence[Value]) -> list[Value]:
-    """Zeros, of the type of the value in the same place, for what is None."""
-    return [zeros(v.type) if f is None else f for f, v in zip(found, like, strict=True)]
 
 
 def settle(what: str, found: Sequence[Value | None], outputs: Sequence[Value], wrt: Sequence[Value],

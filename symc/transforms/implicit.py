@@ -9,7 +9,7 @@ from typing import Any
 from symc.errors import GradientError, InputError, ShapeError, SymcError
 from symc.grad import jvp as jvp_values
 from symc.grad import vjp as vjp_values
-from symc.grad.one_op import varies, zeros
+from symc.grad.one_op import filled, varies
 from symc.ir import location
 from symc.ir.bodies import branch_captures, built, close
 from symc.ir.dim import known_different
@@ -230,10 +230,8 @@ def _applied(f: Function, structure: Nest, xs: Sequence[Value], what: str) -> li
 
 def _pushed(f: Function, structure: Nest, at: Sequence[Value], moves: Sequence[Value]) -> list[Value]:
     """The derivative of f at ``at``, along ``moves``."""
-    found = jvp_values(_applied(f, structure, at, "f(x)"), at, list(moves))
-    return [zeros(x.type) if t is None else t for t, x in zip(found, at, strict=True)]
+    return filled(jvp_values(_applied(f, structure, at, "f(x)"), at, list(moves)), at)
 
 
 def _pulled(f: Function, structure: Nest, at: Sequence[Value], seeds: Sequence[Value]) -> list[Value]:
-    found = vjp_values(_applied(f, structure, at, "f(x)"), at, list(seeds))
-    return [zeros(x.type) if g is None else g for g, x in zip(found, at, strict=True)]
+    return filled(vjp_values(_applied(f, structure, at, "f(x)"), at, list(seeds)), at)

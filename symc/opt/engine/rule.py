@@ -40,6 +40,11 @@ class Context(Protocol):
     def sliced_apart(self, v: Value) -> bool: ...
 
 
+def works_once(v: Value, context: Context) -> bool:
+    """True for work on elements, one by one, of which there is one user."""
+    return bool("elementwise" in v.op.traits and v.operands and not v.regions and context.single_use(v))
+
+
 @dataclass(eq=False)
 class Rule:
     """One rewrite.

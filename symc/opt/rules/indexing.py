@@ -23,6 +23,7 @@ from symc.ir.types import DTYPES
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import index, leaf
+from symc.opt.engine.rule import works_once
 from symc.opt.engine.terms import size_like
 from symc.opt.facts.forms import Steps, steps_of, unit_axes
 from symc.opt.rules.reads import window_starts
@@ -307,7 +308,7 @@ def window_at_number(v: Value) -> Value | None:
 def window_of_elementwise(v: Value, context) -> Value | None:
     """Only what is read is computed."""
     x, *starts = v.operands
-    if "elementwise" not in x.op.traits or not x.operands or x.regions or not context.single_use(x):
+    if not works_once(x, context):
         return None
     operands = [
         broadcast(o.operands[0], axes=(), shape=v.shape) if splat_of(o) is not None and v.shape

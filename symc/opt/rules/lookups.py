@@ -30,6 +30,7 @@ from symc.ir.types import DTYPES
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import index, leaf, leaves
+from symc.opt.engine.rule import works_once
 from symc.opt.engine.terms import size_like
 from symc.opt.facts.forms import Steps, is_eye, steps_of, turned_steps
 from symc.opt.rules.indexing import count, depth_of, other_axes, reads_no_more
@@ -59,7 +60,7 @@ def _ring(n: int, start: int, step: int = 1) -> Value:
 def gather_of_elementwise(v: Value, context) -> Value | str | None:
     """Only what is read is computed."""
     x, *indices = v.operands
-    if "elementwise" not in x.op.traits or not x.operands or x.regions or not context.single_use(x):
+    if not works_once(x, context):
         return None
     if not reads_no_more(v) and not _counts(x):
         return "more may be read than there is: it would be computed again"

@@ -26,7 +26,7 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import example, index, leaf
-from symc.opt.engine.rule import Context
+from symc.opt.engine.rule import Context, works_once
 from symc.opt.facts.forms import unit_axes
 from symc.opt.rules.linalg import transpose_of_dot
 
@@ -47,7 +47,7 @@ from symc.opt.rules.linalg import transpose_of_dot
 def transposed_before_work(v: Value, context) -> Value | None:
     """A kernel that reads across the rows is one kernel; one that transposes what another has written is a second."""
     (x,), perm = v.operands, v.attrs["perm"]
-    if "elementwise" not in x.op.traits or not x.operands or x.regions or not context.single_use(x):
+    if not works_once(x, context):
         return None
     return make(x.op, [_transposed(o, perm, context) for o in x.operands], x.attrs)
 
@@ -87,7 +87,7 @@ def reshaped_before_work(v: Value, context) -> Value | None:
     if x.op is gather and context.single_use(x) and v.shape == x.operands[1].shape and len(x.attrs["axes"]) == 1:
         source, size = x.operands[0], x.operands[0].shape[x.attrs["axes"][0]]
         return gather(reshape(source, shape=(size,)), x.operands[1], axes=(0,)) if source.ndim > 1 else None
-    if "elementwise" not in x.op.traits or not x.operands or x.regions or not context.single_use(x):
+    if not works_once(x, context):
         return None
     units = unit_axes(v)
     if units is None or v.shape == x.shape:

@@ -18,6 +18,7 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import example, leaf, leaves
+from symc.opt.engine.rule import works_once
 from symc.opt.facts.forms import steps_of
 from symc.opt.rules.slices import is_whole, row, window_over
 
@@ -63,7 +64,7 @@ def window_starts(w: Value) -> list[Size] | None:
 def slice_of_elementwise(v: Value, context) -> Value | None:
     """Only what is read is computed (where nothing else reads the rest)."""
     (x,), a = v.operands, v.attrs
-    if "elementwise" not in x.op.traits or not x.operands or x.regions or not context.single_use(x):
+    if not works_once(x, context):
         return None
     return make(x.op, [slice_(o, **a) for o in x.operands], x.attrs)
 

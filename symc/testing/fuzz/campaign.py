@@ -62,7 +62,7 @@ class Failure:
 
     def __str__(self) -> str:
         g = self.blame
-        said = g.difference if g.difference is not None else g.error
+        said = g.said
         out = [f"{self.program}, check {self.check}: {headline(g)}", f"  {said}",
                f"  again: python -m symc fuzz --replay {self.program}"]
         if g.change:
@@ -279,7 +279,7 @@ def write(failure: Failure, folder: Path) -> list[Path]:
         return [looped.write(folder / f"test_{stem}.py", headline(g), failure.check, failure.source)]
     ir = folder / f"{stem}.ir"
     ir.write_text(text_of(g.sample), "utf-8")
-    said = str(g.difference if g.difference is not None else g.error)
+    said = g.said
     script = write_repro(folder / f"test_{stem}.py", g.sample, headline(g),
     f"Found: {said}\nProgram: {failure.program}",
                          pipeline=g.pipeline if g.kind == "pass" else None,

@@ -49,8 +49,8 @@ class BisectReport(Shown):
     def __str__(self) -> str:
         g = self._blame
         lines = [g.headline()]
-        if g.difference is not None or g.error:
-            lines.append(f"  {g.difference if g.difference is not None else g.error}")
+        if g.said:
+            lines.append(f"  {g.said}")
         if g.change:
             lines.append(f"  it turned {g.change}")
         if g.value:
@@ -70,7 +70,7 @@ class BisectReport(Shown):
         g = self._blame
         if g.sample is None:
             raise InputError("there is nothing to write: " + g.headline(), where=[caller()])
-        what = str(g.difference if g.difference is not None else g.error)
+        what = g.said
         return write_repro(path, g.sample, g.headline(), "Found: " + what,
                            pipeline=g.pipeline if g.kind == "pass" else None)
 

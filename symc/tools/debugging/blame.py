@@ -53,6 +53,11 @@ class Blame:
     lines: list[Loc] = field(default_factory=list)
     sample: Sample | None = None
 
+    @property
+    def said(self) -> str:
+        """The difference, or the error; empty where nothing is wrong."""
+        return self.error if self.difference is None else str(self.difference)
+
     def headline(self) -> str:
         """One sentence."""
         if self.kind == "pass":

@@ -111,7 +111,7 @@ class DebugProgram:
         return None
 
     def _error(self, blame: Blame) -> InternalError:
-        said = blame.difference if blame.difference is not None else blame.error
+        said = blame.said
         what = f"debug: {blame.headline()}" + (f": {said}" if said else "")
         rows = [(blame.value, None, blame.lines[0] if blame.lines else None)] if blame.value else []
         with quiet():
