@@ -133,7 +133,7 @@ def ensured_before_work(v: Value, context) -> Value | None:
         depth = x.operands[1].ndim
         return gather(x.operands[0], *[ensured(i, v.shape[:depth]) for i in x.operands[1:]], axes=x.attrs["axes"]) if (
             v.shape[depth:] == x.shape[depth:]) else None
-    if "elementwise" not in x.op.traits or not x.operands or x.regions or not context.single_use(x):
+    if not works_once(x, context):
         return None
     return make(x.op, [_ensured(o, v.shape) for o in x.operands], x.attrs)
 
