@@ -83,18 +83,18 @@ def test_what_a_first_compile_imports() -> None:
     assert "symc.opt.fusion.fuse" in names and "symc.opt.rules.algebra" in names
     assert not names & {f"symc.opt.{m}" for m in (
         "rules.hyperbolic", "rules.error_function", "rules.exponentials", "rules.indexing", "rules.factors",
-        "rules.structure", "loops.unroll", "matmul.pack", "matmul.chains", "matmul.blas", "cache_from_state", "inline",
+        "rules.structure", "rules.softmax", "rules.logsumexp", "loops.unroll", "matmul.pack", "matmul.chains", "matmul.blas", "cache_from_state", "inline",
         "why.explain", "why.catalogue")}
     assert not loaded & {f"symc.{m}" for m in (
         "grad", "tools", "codegen.plan.recompute", "codegen.plan.check_plan", "codegen.plan.text", "runtime.cpu.lapack",
         "runtime.cpu.products", "runtime.compilers.numba_compile")}
-    assert len(names) < 53 and _lines(loaded) < 49_500
+    assert len(names) < 48 and _lines(loaded) < 48_500
 
 
 def _lines(modules: set[str]) -> int:
     """The lines of modules of symc, but of those that write native code, which a machine reads once."""
     root = Path(opt.__file__).parents[2]
-    bases = [root / m.replace(".", "/") for m in modules if not m.endswith("_ir")]
+    bases = [root / m.replace(".", "/") for m in modules if not m.endswith("_ir") and ".assembly" not in m]
     files = [b / "__init__.py" if b.is_dir() else b.with_suffix(".py") for b in bases]
     return sum(len(f.read_text(encoding="utf-8").splitlines()) for f in files)
 

@@ -317,3 +317,28 @@ def test_the_arena_grows_and_addresses_follow() -> None:
         assert (run.words[fixed], run.words[moved]) == (arena + 64, arena + 8 * k)
         assert run.arena.nbytes >= run.words[Word.NEED] == max(128, 64 + 8 * k)
     assert run.arena.nbytes == 8064, "and keeps its size"
+
+
+def test_straight_code_has_an_interpreter_of_its_own() -> None:
+    """Which is all that is compiled until a program has a loop, a branch or a routine; then there is one for all."""
+    code = """
+import numpy as np, symc as sc
+from symc.runtime.cpu.native import interpreter
+made, load = [], interpreter.load_module
+interpreter.load_module = lambda name, *rest: made.append(name) or load(name, *rest)
+x, y, a = sc.input("x", "float64", shape=("n",)), sc.input("y", "float64", shape=("m",)), sc.matrix("a")
+sizes = sc.compile([sc.sum(x[1:] * 2 + x[:-1]), x[:, None] * y, sc.mean(x), sc.max(sc.concatenate([x, y]))], [x, y])
+for n, m in ((3, 2), (5, 7), (2000, 1)):
+    u, v = np.arange(n) + 0.5, np.arange(m) * -1.0
+    for _ in range(2):
+        found = sizes(u, v)
+        wanted = [np.sum(u[1:] * 2 + u[:-1]), u[:, None] * v, np.mean(u), max(u.max(), v.max())]
+        assert all(np.allclose(f, w) for f, w in zip(found, wanted))
+print(made)
+product = sc.compile(a @ a + 1, [a])
+assert np.array_equal(product(np.eye(2)), np.eye(2) + 1)
+assert sc.compile(x * 3, [x])(np.ones(2)).tolist() == [3, 3]
+print(made)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["['straight executor']", "['straight executor', 'executor']"], done.stderr

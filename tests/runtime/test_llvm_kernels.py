@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pytest
 
+import symc as sc
 from symc.codegen.cpu.render import Source
 from symc.codegen.language.syntax import Unsupported
 from symc.runtime.compilers import llvm, llvm_compile, llvm_function
@@ -265,3 +266,15 @@ def test_columns_of_unknown_stride_are_read_in_vectors(monkeypatch) -> None:
     kernel_code(text, "columns")
     usual = str(optimized(kernel_ir(text), llvm.target_machine()))
     assert "ident.check" in usual and "ident.check" not in str(made[0]) and "vector.body" in str(made[0])
+
+
+def test_what_blocks_have_summed_is_put_together_by_a_small_loop(monkeypatch) -> None:
+    """Its steps are few (one for 65,536 numbers): it is written once, not for vectors and for eight steps as well."""
+    texts, write = [], llvm_compile.kernel_ir
+    monkeypatch.setattr(llvm_compile, "kernel_ir", lambda *given: texts.append(write(*given)) or texts[-1])
+    monkeypatch.setenv("SYMC_CACHE_DIR", "off")
+    x, numbers = sc.vector("x"), np.linspace(0, 200, 200_000)
+    f = sc.compile(sc.sum(x * x + 0.4375), [x])
+    assert np.allclose(f(numbers), np.sum(numbers * numbers + 0.4375))
+    (text,) = texts
+    assert text.count('!"llvm.loop.vectorize.enable", i1 false') == 1

@@ -21,7 +21,16 @@ from symc.runtime.compilers import image, linker
 from symc.runtime.compilers.image import Image
 from symc.runtime.compilers.llvm import llvm, load, lock, target_machine
 from symc.runtime.compilers.llvm_compile import _parsed, module_code
-from symc.runtime.cpu.native import blas_ir, entry_ir, executor_ir, few_rows_ir, lapack_ir, native_ir, pool  # noqa: F401
+from symc.runtime.cpu.native import (  # noqa: F401
+    blas_ir,
+    entry_ir,
+    executor_ir,
+    few_rows_ir,
+    lapack_ir,
+    native_ir,
+    pool,
+    substitution_ir,
+)
 from symc.runtime.cpu.native.instructions import ALL, STRAIGHT
 from symc.runtime.cpu.scipy_functions import special, symbol
 
@@ -90,6 +99,12 @@ def test_native_modules_are_valid(name: str) -> None:
     module.verify()
     defined = [f.name for f in module.functions if not f.is_declaration and f.linkage is llvm().Linkage.external]
     assert defined and all(name.startswith("symc_") for name in defined)
+
+
+def test_flags_of_instructions_are_in_the_text() -> None:
+    """Wherever they are given: a product and a difference of a substitution round once, where the processor can."""
+    text = native_ir._text(substitution_ir._MODULES["d"])
+    assert "fmul contract double" in text and "fsub contract double" in text
 
 
 @pytest.mark.parametrize("level", range(4))

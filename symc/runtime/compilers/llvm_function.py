@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from symc.codegen.cpu.chunks import ARGUMENTS
+from symc.codegen.cpu.chunks import ARGUMENTS, LAST
 from symc.codegen.language.helpers import Helper
 from symc.codegen.language.syntax import Unsupported, every
 from symc.codegen.language.typed import Pointer, Scalar, Value
@@ -153,6 +153,7 @@ class Module:
         stream = None if calls or not nontemporal() else llvm_streams.stream(tree, units, operands)
         f = _Function(self, meaning, operands)
         f.of_places()
+        f.blocks = units if LAST in operands else ""
         if stream is not None:
             self.streams = True
             operands[stream.name].note = f", {ACCESS_GROUP}"
@@ -179,11 +180,13 @@ class Module:
 
 class _Function(Blocks):
     """Writes the body of one function. ``calls``: the outermost loop that is being written calls functions; ``copied``:
-    instructions that unrolling adds to those that are written."""
+    instructions that unrolling adds to those that are written; ``blocks``: the argument that says how many blocks are
+    summed for themselves, if there are."""
 
     module: Module
     calls = False
     copied = 0
+    blocks = ""
 
     def of_places(self) -> None:
         """Note what begin and end of a chunk can be: nothing counts to 2**50. Sizes may be formulas, of any size."""
@@ -236,6 +239,8 @@ class _Function(Blocks):
 
     def range_loop(self, s: ast.For, start: Scalar, stop: Scalar, step: int) -> None:
         count = None if start.number is None or stop.number is None else stop.number - start.number
+        if stop.ref == self.blocks and _is_leaf(s):  # puts together what they have summed: few steps
+            return self.count_loop(s, start, stop, step, self.module.notes.one_by_one)
         called = _helpers(s.body) if self.module.beside else []
         vectors = beside(s.body, BESIDE, called) if called or not self.loops else 1
         if step != 1 or not self.module.step or not _is_leaf(s):
