@@ -282,6 +282,20 @@ def test_a_warm_start_imports_what_runs_functions(how: str, tmp_path: Path) -> N
     assert len(own) <= most, f"{len(own)}: {own}"
 
 
+def test_a_warm_gradient_imports_what_its_ops_need() -> None:
+    """No derivatives of loops and branches, and no tables of facts, where a graph has no loop and nothing is asked."""
+    program = ("import sys, numpy as np, symc as sc\nx = sc.vector('x')\n"
+               "y = ((x[1:] - x[:-1] ** 2) ** 2 * 100).sum() + ((1 - x[:-1]) ** 2).sum()\n"
+               "print(*sc.compile([y, sc.grad(y, x)], [x])(np.arange(3.0)))\nprint(*sys.modules)")
+    cold, again = (subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+                   for _ in range(2))
+    (first, _), (second, found) = (said.rsplit("\n", 2)[:2] for said in (cold, again))
+    assert first == second == "201.0 [  -2. -200.  200.]"
+    late = ("symc.grad.scan", "symc.grad.while_loop", "symc.grad.cond", "symc.grad.checkpoint", "symc.grad.implicit",
+            "symc.grad.call", "symc.opt.facts.transfer", "symc.codegen", "llvmlite")
+    assert not {*found.split()} & {*late}
+
+
 def test_copies_and_files_of_warm_functions(tmp_path: Path) -> None:
     _, f = twice(affine, (np.ones(2), np.ones(2)))
     f.save(tmp_path / "f.symc")
