@@ -181,7 +181,8 @@ def _arguments(f: Any) -> list[dict[str, Any]]:
 def _place(path: str) -> list[Any]:
     """The steps of a path like ``a['u'][0].v``: a name, then keys and fields; none of what is no path."""
     try:
-        node, steps = ast.parse(path, mode="eval").body, list[Any]()
+        node: Any = ast.parse(path, mode="eval").body
+        steps: list[Any] = []
         while not isinstance(node, ast.Name):
             steps.append(f".{node.attr}" if isinstance(node, ast.Attribute) else ast.literal_eval(node.slice))
             node = node.value

@@ -256,7 +256,7 @@ def _flat(nest: Any, item: Any, where: str) -> Any:
                 raise KeyError
             parts = [item[k] for k in keys]
         elif kind in ("tuple", "list"):
-            parts = None if isinstance(item, dict) else list(item)
+            parts = [] if isinstance(item, dict) else list(item)
         else:
             parts = [getattr(item, k) for k in keys]
         if len(parts) != len(children):

@@ -185,10 +185,10 @@ class Sized(Walk):
                 self.int_op("div", self.int_op("sub", a, self.int_op("mod", a, b)), b))
         if atom not in self._where:
             raise self.refused(f"the size {atom}, which no axis of an input has by itself")
-        k, axis, a, b = self._where[atom]
+        k, axis, factor, rest = self._where[atom]
         found = self.axis_size(k, axis)
-        found = found if b == 0 else self.int_op("sub", found, self.dim(b))
-        return found if a == 1 else self.int_op("div", found, self.dim(a))
+        found = found if rest == 0 else self.int_op("sub", found, self.dim(rest))
+        return found if factor == 1 else self.int_op("div", found, self.dim(factor))
 
 
 __all__ = ["PIPELINE", "Sized", "Walk", "pure"]
