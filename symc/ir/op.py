@@ -187,6 +187,7 @@ class Op:
       cotangent is zero whatever was computed there. "unchecked" says that code made of it reads or writes where its
       operands and attributes say, which only code generation knows to be in bounds. "python" says that a CPU has no
       native code for it: its reference runs, in loops too. "asserts": it states sizes, which a call has checked.
+      "jumps": a rounding of an operand may change the result by a whole.
     * ``samples() -> iterable of (operand arrays, attrs)``: legal operands that drive every generated test.
     * ``defaults``: attributes that a call and text may leave out, and that text does leave out: a value, or a function
       of the operand types, of which there may be too few (it raises IndexError).

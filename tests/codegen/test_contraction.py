@@ -118,3 +118,35 @@ def test_texts_of_contracted_sums():
         "%8 = fmul contract double %5, %5", "%9 = fadd double %8, %8",
         "%10 = fmul contract double %9, %a", "%11 = fadd reassoc nsz contract double %s, %10"]
     assert declared == ["llvm.fmuladd.f64", "llvm.fmuladd.f64", "llvm.fmuladd.f32"]
+
+
+#: Steps of a product and a sum, which round to a whole often where the product is not rounded.
+STEPS = {
+    "floor": lambda p: np.floor(p - 1), "ceil": lambda p: np.ceil(p - 1), "round": lambda p: np.round(p + 0.5),
+    "cast": lambda p: (p + 0.5).astype("int64"), "floordiv": lambda p: (p - 1) // 0.1, "mod": lambda p: (p + 1) % 1.0,
+    "sign": lambda p: np.sign(p - 1), "greater": lambda p: p - 1 > 0, "equal": lambda p: p + 0.3 == 0.6,
+    "where": lambda p: np.where(p - 1 >= 0, 1.0, p), "behind others": lambda p: np.ceil(abs(np.maximum(-(p - 1), -2)) / 1),
+    "argmax": lambda p: np.argmax(p + 0.1), "sum": lambda p: np.floor(np.sum(p - 1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_steps_of_sums_of_products_are_numpys(dtype):
+    x, y = (g.ravel().astype(dtype) for g in np.meshgrid(np.arange(1, 40) / 10, np.arange(1, 40) * 0.1))
+    inputs = [sc.input(f"{name}{k}", dtype, ("n",)) for k in range(len(STEPS)) for name in "xy"]  # nothing is shared
+    f = sc.compile([step(p * q) for step, p, q in zip(STEPS.values(), inputs[::2], inputs[1::2], strict=True)], inputs)
+    got = f(*[x, y] * len(STEPS))
+    wrong = [name for have, (name, step) in zip(got, STEPS.items(), strict=True)
+             if not np.array_equal(have, step(x * y))]
+    assert not wrong
+
+
+def test_quantiles_of_lengths_that_are_not_known_are_at_numpys_places():
+    points, methods = np.linspace(0, 1, 21), ("inverted_cdf", "averaged_inverted_cdf", "closest_observation")
+    inputs = [sc.vector(f"{name}{k}") for k in range(len(methods)) for name in "xq"]  # nothing is shared
+    f = sc.compile([np.quantile(x, q, method=m) for x, q, m in zip(inputs[::2], inputs[1::2], methods, strict=True)],
+                   inputs)
+    for n in (5, 7, 10):
+        x = np.arange(n) * 1.0
+        for have, m in zip(f(*[x, points] * len(methods)), methods, strict=True):
+            assert np.array_equal(have, np.quantile(x, points, method=m))

@@ -6,15 +6,21 @@ But it is another number than the same product beside it, and than an equal one:
 maximum, and the root of `mean(x*x) - mean(x)**2` would be nan for equal numbers. So products are rounded (`times`)
 where a difference is made of them, and where they are read elsewhere too; not beside a sum (`2*x*b1 - (c + b2)`, the
 step of a recurrence), which has a rounding of its own.
+
+What is read by a step (`floor`, a comparison, a conversion to integers) is rounded throughout: 0.1 * 10 - 1 is 0 for
+NumPy, and a little more if it is one operation, so the `ceil` of it would be 1.
 """
 
 from __future__ import annotations
 
 from symc.ir.op import Element, View
-from symc.ir.ops.arithmetic import add, mul, neg, sub, times
+from symc.ir.ops.arithmetic import abs_, add, div, maximum, minimum, mul, neg, sub, times
 from symc.ir.ops.grad_control import stop_gradient
+from symc.ir.ops.logic import where
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.value import Region, Value, make
+
+_ARITHMETIC = (abs_, add, div, maximum, minimum, mul, neg, sub, where)
 
 
 def with_rounded_products(region: Region) -> Region:
@@ -48,7 +54,7 @@ def _rounded(region: Region) -> set[Value]:
     for r in region.results:
         for p in behind[r]:
             readers[p].append(None)
-    return {p for p, found in readers.items() if _must_be_rounded(found)}
+    return {p for p, found in readers.items() if _must_be_rounded(found)} | (_before_jumps(region) & readers.keys())
 
 
 def _must_be_rounded(readers: list[Value | None]) -> bool:
@@ -57,6 +63,24 @@ def _must_be_rounded(readers: list[Value | None]) -> bool:
     if len(readers) == 1 and readers[0] is not None and readers[0].op is sub:
         return not any(o.op in (add, sub) for o in readers[0].operands)
     return sub in ops or neg in ops or len(ops) > 1 and add in ops
+
+
+def _before_jumps(region: Region) -> set[Value]:
+    """Values of which sums and the like are made that a step reads."""
+    work = [o for v in postorder(region.results) if _jumps(v) for o in v.operands]
+    found: set[Value] = set()
+    while work:
+        v = work.pop()
+        if v not in found and v.dtype.kind == "f":
+            found.add(v)
+            if v.op in _ARITHMETIC or _moves(v):
+                work += v.operands
+    return found
+
+
+def _jumps(v: Value) -> bool:
+    """A step of numbers that are no integers: by its record, or as its results are integers or truth values."""
+    return "jumps" in v.op.traits or v.dtype.kind in "biu"
 
 
 def _moves(v: Value) -> bool:

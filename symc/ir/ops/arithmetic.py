@@ -86,14 +86,16 @@ div = elementwise("div", 2, "fc", np.divide, (lambda out, x, y: 1 / y, lambda ou
                   singular=True, doc="x / y, for floats and complex.",
                   facts=Facts(exact=Exact(lambda mp, x, y: mp.mpf(x) / y, far=True), divisor=1, underflow="nonzero",
                               indeterminate=True, symbol="/"))
-floordiv = elementwise("floordiv", 2, REAL, np.floor_divide, (None, None),
+floordiv = elementwise("floordiv", 2, REAL, np.floor_divide, (None, None), traits=["jumps"],
                        doc="The floor of x / y; for integers 0 where y is 0.",
                        facts=Facts(exact=Exact(lambda mp, x, y: x // y), divisor=1, wild=True, range=ranges.quotients))
 mod = elementwise("mod", 2, REAL, np.remainder, (1, lambda out, x, y: -floordiv(x, y)), singular=True,
+                  traits=["jumps"],
                   doc="x - y * floordiv(x, y): the sign of y, as Python's %; for integers 0 where y is 0.",
                   facts=Facts(exact=Exact(lambda mp, x, y: x - y * mp.floor(x / y)), divisor=1, indeterminate=True,
                               wild=True, range=ranges.remainders))
 fmod = elementwise("fmod", 2, REAL, np.fmod, (1, lambda out, x, y: -lookup("trunc")(x / y)), singular=True,
+                   traits=["jumps"],
                    doc="x - y * trunc(x / y): the sign of x, as C's fmod; for integers 0 where y is 0.",
                    facts=Facts(divisor=1, indeterminate=True, wild=True))
 
@@ -160,7 +162,7 @@ abs_ = elementwise("abs", 1, NUMBERS, np.abs, Custom(_abs_jvp, _abs_vjp), result
                                keeps_one=True))
 sign = elementwise("sign", 1, NUMBERS, np.sign,
                    Custom(lambda t, v: _sign_change(t[0], v), lambda g, v: (_sign_change(g, v),)),
-                   doc="-1, 0 or 1; x / |x| for complex x; nan for nan.",
+                   traits=["jumps"], doc="-1, 0 or 1; x / |x| for complex x; nan for nan.",
                    facts=Facts(exact=Exact(lambda mp, x: x if mp.isnan(x) else mp.mpf((x > 0) - (x < 0)), far=True),
                                rounding="zeros", keeps_zero=True, keeps_one=True))
 copysign: Op = elementwise("copysign", 2, "f", np.copysign, (lambda out, x, y: sign(x) * copysign(like(y, 1), y), None),

@@ -324,15 +324,16 @@ spherical_j1: Op = elementwise("spherical_j1", 1, "f", _spherical_j1, (_spherica
 
 # --- rounding ---------------------------------------------------------------------------------------------------------
 
-floor = elementwise("floor", 1, "f", np.floor, (None,), doc="The greatest integer not above x.",
+floor = elementwise("floor", 1, "f", np.floor, (None,), traits=["jumps"], doc="The greatest integer not above x.",
                     facts=Facts(kernel="cheap", exact=Exact("floor"), rounding="zeros", keeps_zero=True,
                                 keeps_one=True))
-ceil = elementwise("ceil", 1, "f", np.ceil, (None,), doc="The least integer not below x.",
+ceil = elementwise("ceil", 1, "f", np.ceil, (None,), traits=["jumps"], doc="The least integer not below x.",
                    facts=Facts(kernel="cheap", exact=Exact("ceil"), rounding="zeros", keeps_zero=True, keeps_one=True))
-trunc = elementwise("trunc", 1, "f", np.trunc, (None,), doc="x without its fraction.",
+trunc = elementwise("trunc", 1, "f", np.trunc, (None,), traits=["jumps"], doc="x without its fraction.",
                     facts=Facts(kernel="cheap", exact=Exact(lambda mp, x: mp.floor(x) if x > 0 else mp.ceil(x)),
                                 rounding="zeros", keeps_zero=True, keeps_one=True))
-rint = elementwise("rint", 1, "f", np.rint, (None,), doc="The nearest integer; halves go to the even one.",
+rint = elementwise("rint", 1, "f", np.rint, (None,), traits=["jumps"],
+                   doc="The nearest integer; halves go to the even one.",
                    facts=Facts(kernel="cheap", exact=Exact("nint"), rounding="zeros", keeps_zero=True, keeps_one=True))
 
 
