@@ -56,6 +56,16 @@ def sparse_or_dense(item: Any) -> Any:
     return CONVERSIONS["constant"](item) if is_scipy(item) else item
 
 
+def _compared(name: str) -> Callable[[Any, Any], Any]:
+    """Comparison of a sparse value with anything: dense, as places without an entry are compared too."""
+    @located
+    def compare(self: Any, other: Any) -> Tensor:
+        other = sparse_or_dense(other)
+        found: Tensor = API[name](self.toarray(), other.toarray() if isinstance(other, SparseValue) else other)
+        return found
+    return compare
+
+
 class SparseValue:
     """Sparse matrix: what the formats have in common."""
 
@@ -243,7 +253,6 @@ class SparseValue:
         if isinstance(other, SparseValue):
             if self.same_pattern(other):
                 return self.with_data(self.data + other.data)
-
             return CONVERSIONS["added"](self, other)
         if isinstance(other, int | float | complex):
             if other == 0:
@@ -252,6 +261,12 @@ class SparseValue:
         return self.toarray() + other
 
     __radd__ = __add__
+
+    __eq__ = _compared("equal")  # type: ignore[assignment]
+    __ne__ = _compared("not_equal")  # type: ignore[assignment]
+    __lt__, __le__ = _compared("less"), _compared("less_equal")
+    __gt__, __ge__ = _compared("greater"), _compared("greater_equal")
+    __hash__ = object.__hash__
 
     def __neg__(self) -> Any:
         return self.with_data(-self.data)
@@ -306,13 +321,15 @@ class SparseValue:
         return self.sum(axis) / (n * m if axis is None else m if axis in (1, -1) else n)
 
     @located
-    def diagonal(self) -> Tensor:
-        """The elements on the main diagonal."""
-        row, col = self.coordinates()
-        out = API["zeros"](API["minimum"](*self.shape) if not all(isinstance(n, int) for n in self.sizes)
-                           else min(self.shape), self.dtype)
-        on = API["equal"](row, col)
-        return out.at[API["where"](on, row, 0)].add(API["where"](on, self.data, 0))
+    def diagonal(self, k: int = 0) -> Tensor:
+        """The elements on the main diagonal, or on the k-th above it."""
+        (row, col), (n, m) = self.coordinates(), self.shape
+        n, m = n + min(k, 0), m - max(k, 0)
+        known = isinstance(n, int) and isinstance(m, int)
+        length = max(min(n, m), 0) if known else API["maximum"](API["minimum"](n, m), 0)
+        on = API["equal"](col - row, k)
+        first = API["zeros"](length + 1, self.dtype)  # with a place for what is not there
+        return first.at[API["where"](on, row + min(k, 0), length)].add(API["where"](on, self.data, 0))[:length]
 
     def trace(self) -> Tensor:
         row, col = self.coordinates()
@@ -344,7 +361,6 @@ class SparseValue:
             return self
         if format not in FORMATS:
             raise InputError(f"there is no sparse format {format!r}", help=f"formats: {', '.join(FORMATS)}")
-
         return CONVERSIONS["converted"](self, format)
 
     def tocsr(self) -> Any:
@@ -361,13 +377,11 @@ class SparseValue:
         """Each place once: a value with as many entries as there are distinct places."""
         if self.single == ():
             return self
-
         return CONVERSIONS["distinct"](self)
 
     @located
     def eliminate_zeros(self) -> Any:
         """Without the entries that are 0: a value with as many entries as are not."""
-
         return CONVERSIONS["nonzeros"](self)
 
     def __getattr__(self, name: str) -> Any:

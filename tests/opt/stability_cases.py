@@ -400,6 +400,20 @@ EACH: dict[str, Probe] = {
         (50.0, 8.0, 0.5, -3.0),
         ulps=128,
     ),
+    "normal hazard far below 0": each(
+        lambda x: sc.exp(-x * x / 2) / (0.5 * sc.erfc(x / np.sqrt(2))),
+        lambda x: mp.exp(-x * x / 2) / (mp.erfc(x / mp.sqrt(2)) / 2),
+        (-6.0, -12.0, -14.0, -38.5, -60.0, -1000.0),
+        orders=2,
+        ulps=1024,
+    ),
+    "log of a normal hazard": each(
+        lambda x: sc.log(sc.exp(-x * x / 2) / sc.erfc(x / np.sqrt(2))),
+        lambda x: -x * x / 2 - mp.log(mp.erfc(x / mp.sqrt(2))),
+        (3.0, -6.0, -12.0, -14.0, -38.5, -60.0, -1000.0),
+        orders=2,
+        ulps=1024,
+    ),
     "log of a normal tail": each(
         lambda x: sc.log(1 - 0.5 * (1 + sc.erf(x / np.sqrt(2)))),
         lambda x: mp.log(mp.erfc(x / mp.sqrt(2)) / 2),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import numpy as np
 
+from symc.ir.ops.arithmetic import maximum
 from symc.ir.ops.compare import gt
+from symc.ir.ops.elementwise import like
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import erf, erfc, erfcx, exp, log, log1p
 from symc.ir.text import splat_of
@@ -73,6 +76,12 @@ def log_of_half_erfc(x):
     return log(erfc(x) * 0.5), where(gt(x, 0.5), log(erfcx(x) * 0.5) - x * x, log1p(erfc(-x) * -0.5))
 
 
+@rule(dtypes={"c": "bool"}, arises="scaled_erfc makes it")
+def log_of_density_over_tail(c, x, u):
+    """The log of what `scaled_erfc` makes, which underflows far below 0."""
+    return log(where(c, 1 / erfcx(x), exp(u) * 0.5)), where(c, -log(erfcx(x)), u - math.log(2))
+
+
 # --- the scaled function ----------------------------------------------------------------------------------------------
 
 
@@ -107,7 +116,7 @@ def _is_minus_square(e: Value, z: Value) -> bool:
     kinds="f",
     weight=4,
     needs=["exp", "erfc"],
-    equation="exp(-x*x) / erfc(x) -> 1 / erfcx(x); exp(x*x) * erfc(x) -> erfcx(x)",
+    equation="exp(-x*x) / erfc(x) -> 1 / erfcx(x), and exp(-x*x) / 2 where x < -6; exp(x*x) * erfc(x) -> erfcx(x)",
     examples=lambda: [
         example(lambda x, y: exp(-(x * x)) / erfc(x), leaves(2)),
         example(lambda x, y: exp(x * x) * erfc(x), leaves(2)),
@@ -129,5 +138,12 @@ def scaled_erfc(v: Value) -> Value | None:
         z = c.operands[0]
         for j, (t, e) in enumerate(terms):
             if e.op is exp and t == 1 and _is_minus_square(e.operands[0] if s < 0 else -e.operands[0], z):
-                return join([(s, erfcx(z)), *without(terms, i, j)], "product")
+                scaled = (1, _density_over_tail(z, e)) if s < 0 else (1, erfcx(z))
+                return join([scaled, *without(terms, i, j)], "product")
     return None
+
+
+def _density_over_tail(z: Value, density: Value) -> Value:
+    """exp(-z*z) / erfc(z). Far below 0 erfc(z) is 2, and erfcx(z) overflows, with derivatives that would be nan."""
+    low = like(z, -6 if z.dtype.itemsize > 4 else -4)
+    return where(gt(z, low), 1 / erfcx(maximum(z, low)), density * 0.5)
