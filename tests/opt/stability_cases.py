@@ -407,6 +407,21 @@ EACH: dict[str, Probe] = {
         orders=2,
         ulps=1024,
     ),
+    "logistic function by tanh": each(
+        lambda x: (np.tanh(x / 2) + 1) / 2, lambda x: 1 / (1 + mp.exp(-x)), (-80.0, -20.0, -1e-5, 0.5, 20.0), ulps=64
+    ),
+    "cross entropy of a logistic function by tanh": each(
+        lambda x: -0.3 * sc.log((1 + np.tanh(x / 2)) / 2) - 0.7 * sc.log(1 - (1 + np.tanh(x / 2)) / 2),
+        lambda x: mp.mpf("0.3") * _softplus(-x) + mp.mpf("0.7") * _softplus(x),
+        (-1000.0, -80.0, -38.0, 0.5, 20.0, 1000.0),
+        ulps=64,
+    ),
+    "Langevin function": each(
+        lambda x: sc.cosh(x) / sc.sinh(x) - 1 / x, lambda x: mp.coth(x) - 1 / x, (-1000.0, 5.0, 800.0), ulps=64
+    ),
+    "deviation from the log of a variance": each(
+        lambda x: sc.sqrt(sc.exp(x)), lambda x: mp.exp(x / 2), (-1000.0, -110.0, -3.0, 1.0, 120.0), ulps=256
+    ),
     "log of a normal hazard": each(
         lambda x: sc.log(sc.exp(-x * x / 2) / sc.erfc(x / np.sqrt(2))),
         lambda x: -x * x / 2 - mp.log(mp.erfc(x / mp.sqrt(2))),

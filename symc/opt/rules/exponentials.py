@@ -12,7 +12,7 @@ from symc.ir.ops.arithmetic import abs_
 from symc.ir.ops.compare import ge, le, lt
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.logic import and_, where
-from symc.ir.ops.math import exp, expm1, log, log1mexp, log1p, logaddexp, sigmoid, softplus, tanh
+from symc.ir.ops.math import exp, expm1, log, log1mexp, log1p, logaddexp, sigmoid, softplus, sqrt, tanh
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves
@@ -20,6 +20,15 @@ from symc.opt.engine.terms import cancels_first, flatten, is_number, join, witho
 
 NEGATIVE = {"x": (-700.0, -1e-8)}
 ORDINARY = {"x": (-80.0, 80.0), "y": (-80.0, 80.0)}
+
+# --- roots -----------------------------------------------------------------------------------------------------------
+
+
+@rule(domain={"x": (-1400.0, 700.0)})
+def sqrt_of_exp(x):
+    """A deviation from the log of a variance: exp(x) leaves the range of numbers first, where the root has no slope."""
+    return sqrt(exp(x)), exp(x * 0.5)
+
 
 # --- log1p and expm1 --------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from symc.ir.ops.math import (
     log1p,
     log_cosh,
     logaddexp,
+    sigmoid,
     sin,
     sinh,
     spherical_j0,
@@ -58,6 +59,36 @@ def tanh_of_exponentials(x):
 def sinh_over_cosh(x):
     """inf / inf for large x."""
     return sinh(x) / cosh(x), tanh(x)
+
+
+@rule(domain={"x": (1e-8, 1e30)})
+def cosh_over_sinh(x):
+    """inf / inf for large x."""
+    return cosh(x) / sinh(x), 1 / tanh(x)
+
+
+@rule(domain={"x": (-300, 300)})
+def half_plus_half_tanh(x):
+    """The logistic function, spelled out: cancels for negative x."""
+    return 0.5 + tanh(x) * 0.5, sigmoid(2 * x)
+
+
+@rule(domain={"x": (-300, 300)})
+def half_minus_half_tanh(x):
+    """The same of -x: cancels for positive x."""
+    return 0.5 - tanh(x) * 0.5, sigmoid(-2 * x)
+
+
+@rule(domain={"x": (-300, 300)})
+def half_of_one_plus_tanh(x):
+    """The logistic function, spelled out otherwise."""
+    return (1 + tanh(x)) * 0.5, sigmoid(2 * x)
+
+
+@rule(domain={"x": (-300, 300)})
+def half_of_one_minus_tanh(x):
+    """The same of -x."""
+    return (1 - tanh(x)) * 0.5, sigmoid(-2 * x)
 
 
 @rule(domain={"x": (-30, 30)})
