@@ -27,7 +27,7 @@ from symc.ir.value import Region, Value, fresh_input, make
 from symc.tensors.labels import regrouped
 
 INDEX = TensorType("i64", ())
-#: How ops on the matrices in the last two axes are batched.
+#: How ops on the matrices in the last two axes are batched, and those on windows along the last ones.
 MATRICES = (batch_leading, batch_columns)
 
 
@@ -114,7 +114,7 @@ def _simple(v: Value, name: str, at: Sequence[int | None], out: int | None) -> s
     if isinstance(lowering, Update):
         return _update(v, name, at, out)
     if op.facts.batch in MATRICES:
-        return _unless(v, aligned and out is not None and out < v.operands[0].ndim - 2)
+        return _unless(v, aligned and out is not None and out < v.operands[0].ndim - len(v.attrs.get("window", "ij")))
     if "searches" in op.traits:  # sorted numbers, and those that are looked for
         return _unless(v, at[0] is None and at[1] == out)
     if isinstance(lowering, Sorting | Running) or isinstance(v.attrs.get("axis"), int) and not _has_element(v):

@@ -91,7 +91,7 @@ def test_formulas_are_stable_in_blocks_as_they_are_in_the_whole() -> None:
 
 @pytest.mark.parametrize(("op", "f"), [
     ("cumsum", lambda x, y: sc.cumsum(y)), ("sort", lambda x, y: sc.sort(x, axis=0)), ("dot", lambda x, y: x @ x.T),
-    ("slice", lambda x, y: y[::-1]), ("slice", lambda x, y: x[0]), ("position", lambda x, y: y + sc.random.normal(
+    ("slice", lambda x, y: y[::-1]), ("slice", lambda x, y: x[0]), ("random_bits", lambda x, y: y + sc.random.normal(
         sc.random.key(0), y.shape)), ("cumsum inside scan", lambda x, y: sc.scan(lambda c, r: (c + sc.cumsum(r)[-1], c),
                                                                               0.0, xs=x.T)[0]),
     ("scan", lambda x, y: sc.scan(lambda c, r: (c + r, c), 0.0, xs=y)[0]), ("gather", lambda x, y: x[[1, 2]]),
