@@ -110,7 +110,8 @@ def _simple(v: Value, name: str, at: Sequence[int | None], out: int | None) -> s
         return None
     if isinstance(lowering, View):
         dims = tuple(name if a == at[0] else None for a in range(v.operands[0].ndim))
-        return _unless(v, out is not None and regrouped(v.operands[0].shape, dims, v.shape)[out] == name)
+        return _unless(v, out is not None and regrouped(v.operands[0].shape, dims, v.shape)[out] == name or (
+            op.facts.element is not None and _reads_along(v, op.facts.element, at, out)))
     if isinstance(lowering, Update):
         return _update(v, name, at, out)
     if op.facts.batch in MATRICES:

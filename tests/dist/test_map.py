@@ -51,6 +51,9 @@ OF_ROWS: dict[str, Callable[[Any, Any], Any]] = {
     "sort": lambda x, y: sc.sort(x, axis=1),
     "slope": lambda x, y: sc.grad(sc.mean(sc.log(1 + sc.exp(-y * (x @ sc.ones(7))))), x),
     "reshape": lambda x, y: sc.reshape(x, (*x.shape, 1)).sum(2),
+    "padded": lambda x, y: (sc.pad(x, ((0, 0), (1, 2))), sc.pad(x, ((0, 0), (1, 1)), mode="edge")),
+    "convolved": lambda x, y: sc.conv(x[:, None], sc.ones((1, 1, 3)), padding=1),
+    "tiled": lambda x, y: (sc.tile(x, (1, 2)), sc.repeat(x, 2, axis=1)),
 }
 
 

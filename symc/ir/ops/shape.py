@@ -310,7 +310,11 @@ def _pad_element(v: Value, index, at):
     op = lookup
     inside: Value | None = None
     places = []
-    for i, n, low, gap in zip(index, v.operands[0].shape, v.attrs["low"], v.attrs["interior"], strict=True):
+    for i, n, low, high, gap in zip(index, v.operands[0].shape, *[v.attrs[k] for k in ("low", "high", "interior")],
+                                    strict=True):
+        if low == 0 == high and not gap:
+            places.append(i)
+            continue
         p = i - size_value(value=low)
         tests = [op("ge")(p, 0)]
         if gap:
@@ -321,7 +325,7 @@ def _pad_element(v: Value, index, at):
             inside = t if inside is None else op("and")(inside, t)
         places.append(op("maximum")(op("minimum")(p, size_value(value=n - 1)), 0))
     if inside is None:
-        return at(0, [])
+        return at(0, places)
     return op("where")(inside, at(0, places), at(1, []))
 
 
