@@ -175,9 +175,10 @@ class Var(Recorded):
 
     # --- gradients ----------------------------------------------------------------------------------------------------
 
-    def backward(self, grad: Any = None) -> None:
+    def backward(self, grad: Any = None, retain_graph: bool | None = None) -> None:
         """Add the gradient of this variable to ``grad`` of all leaves that it was made of, and of variables for which
-        ``retain_grad`` was called. ``grad``: that of this variable, needed unless it is one number.
+        ``retain_grad`` was called. ``grad``: that of this variable, needed unless it is one number. ``retain_graph``
+        changes nothing: what was recorded stays as long as a variable needs it.
 
         Raises GradientError where nothing here needs a gradient.
         """

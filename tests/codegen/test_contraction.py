@@ -125,7 +125,7 @@ STEPS = {
     "floor": lambda p: np.floor(p - 1), "ceil": lambda p: np.ceil(p - 1), "round": lambda p: np.round(p + 0.5),
     "cast": lambda p: (p + 0.5).astype("int64"), "floordiv": lambda p: (p - 1) // 0.1, "mod": lambda p: (p + 1) % 1.0,
     "sign": lambda p: np.sign(p - 1), "greater": lambda p: p - 1 > 0, "equal": lambda p: p + 0.3 == 0.6,
-    "where": lambda p: np.where(p - 1 >= 0, 1.0, p), "behind others": lambda p: np.ceil(abs(np.maximum(-(p - 1), -2)) / 1),
+    "where": lambda p: np.where(p - 1 >= 0, 1.0, p), "behind others": lambda p: np.ceil(abs(np.maximum(1 - p, -2)) / 1),
     "argmax": lambda p: np.argmax(p + 0.1), "sum": lambda p: np.floor(np.sum(p - 1)),
 }  # fmt: skip
 

@@ -460,3 +460,11 @@ def test_names_of_others_and_the_shape_that_is_no_number():
     assert x.grad.tolist() == [[6.0] * 3] * 2
     with dy.no_grad():
         assert not (x * 2).requires_grad
+
+
+def test_backward_again_adds_with_or_without_retain_graph():
+    x = dy.Var(np.array([1.0, 2.0]))
+    y = (x * x).sum()
+    for k, options in enumerate([{}, {"retain_graph": True}, {"retain_graph": False}], 1):
+        y.backward(**options)
+        np.testing.assert_array_equal(x.grad.data, [2.0 * k, 4.0 * k])

@@ -62,6 +62,24 @@ def test_products_of_all_sizes_by_one_function(format, dtype, index_dtype):
 
 
 @pytest.mark.parametrize("format", FORMATS)
+def test_comparisons_and_diagonals(format):
+    """Comparisons are of every place, as SciPy's: not of the objects."""
+    a, b, x = sc.sparse.input("a", format), sc.sparse.input("b", "csr"), sc.input("x", "float64", ("n", "m"))
+    offsets = range(-7, 10)
+    f = sc.compile([[a != 0, a == 0, a > 0.5, a >= 0, a < b, a == x], [a.diagonal(k) for k in offsets]],
+                   [a, b, x], backend="numpy")
+    for n, m, density in [(6, 9, 0.5), (9, 6, 0.5), (1, 1, 1.0), (0, 4, 0.0), (4, 0, 0.0)]:
+        s, t = matrix(n, m, density, format), matrix(n, m, density, "csr", seed=1)
+        d, e = s.toarray(), t.toarray()
+        compared, diagonals = f(s, t, d)
+        for got, want in zip(compared, [d != 0, d == 0, d > 0.5, d >= 0, d < e, np.ones_like(d)], strict=True):
+            assert np.array_equal(got, want)
+        for k, got in zip(offsets, diagonals, strict=True):
+            assert np.array_equal(got, np.diagonal(d, k) if -n <= k <= m else [])
+    assert {a: 1}[a] == 1
+
+
+@pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("dtype", ["float64", "complex128", "int64"])
 def test_elementwise_and_reductions(format, dtype):
     a, row, col = sc.sparse.input("a", format, dtype), sc.input("row", dtype, ("m",)), sc.input("col", dtype, ("n", 1))
