@@ -12,6 +12,7 @@ from symc.ir.ops.leaf import size
 from symc.ir.ops.logic import where
 from symc.ir.ops.shape import broadcast
 from symc.ir.text import splat_of
+from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.facts.fact import Fact
 
@@ -39,3 +40,9 @@ def unguarded(x: Value, count: Size) -> Value:
     if some.op is not ne or some.operands[0] is not size(value=count) or splat_of(some.operands[1]) != 0:
         return x
     return x.operands[1]
+
+
+def soon_infinite(t: TensorType) -> bool:
+    """True if sums of ordinary numbers leave the range of a dtype: float16 ends at 65,504, and what is scaled before it
+    is summed (``q / sqrt(d) @ k``) is scaled for that."""
+    return t.dtype.kind == "f" and t.dtype.itemsize < 4

@@ -17,7 +17,7 @@ from symc.ir.ops.reduce import COMBINING, max_, min_, prod, sum_
 from symc.ir.ops.shape import broadcast, concat, inverse_permutation, reshape, slice_, transpose
 from symc.ir.text import splat_of
 from symc.ir.value import Value
-from symc.opt.empty import factor_of_sum, where_any
+from symc.opt.empty import factor_of_sum, soon_infinite, where_any
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import example, leaf, leaves
 from symc.opt.engine.terms import flatten, join
@@ -137,7 +137,7 @@ def dot_of_quotient(v: Value, context) -> Value | None:
 
 
 def _dot_of_scaled(v: Value, context) -> Value | None:
-    for k in (0, 1):
+    for k in () if soon_infinite(v.type) else (0, 1):
         found = _scale_of(v.operands[k]) if context.single_use(v.operands[k]) else None
         if found is not None:
             y, c, name = found
@@ -182,7 +182,8 @@ def _matmul(x: Value, y: Value) -> Value:
 )
 def cumsum_of_scaled(v: Value, context) -> Value | None:
     """A scalar leaves a running sum, and meets others."""
-    found = _scale_of(v.operands[0]) if context.single_use(v.operands[0]) else None
+    leaves = context.single_use(v.operands[0]) and not soon_infinite(v.type)
+    found = _scale_of(v.operands[0]) if leaves else None
     return None if found is None else _scaled(v.op(found[0], **v.attrs), *found[1:])
 
 

@@ -16,7 +16,7 @@ from symc.ir.ops.reduce import COMBINING, sum_
 from symc.ir.ops.shape import broadcast, reshape, transpose
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
-from symc.opt.empty import factor_of_sum
+from symc.opt.empty import factor_of_sum, soon_infinite
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import leaf
 from symc.opt.engine.terms import size_like
@@ -254,7 +254,7 @@ def sum_of_negated(v: Value) -> Value | None:
 def sum_of_scaled(v: Value, context) -> Value | None:
     """One multiplication for many. A sum of no elements stays 0, also if c is infinite."""
     (x,), axes = v.operands, v.attrs["axes"]
-    if x.op.name not in ("mul", "div") or not context.single_use(x):
+    if x.op.name not in ("mul", "div") or not context.single_use(x) or soon_infinite(v.type):
         return None
     kept = [a for a in range(x.ndim) if a not in axes]
     for k in (1, 0) if x.op is mul else (1,):
