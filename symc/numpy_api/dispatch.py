@@ -154,9 +154,9 @@ def _fold(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any
     axis = kwargs.pop("axis", inputs[1] if len(inputs) > 1 else 0)
     keepdims = kwargs.pop("keepdims", False)
     if not isinstance(axis, int) or kwargs:
-        raise SymbolicValueError(
-            f"np.{ufunc.__name__}.reduce takes one axis with symbolic values", values=_rows(inputs)
-        )
+        given = ", ".join(f"{k}=" for k in kwargs) if isinstance(axis, int) else f"axis={axis!r}"
+        raise SymbolicValueError(f"np.{ufunc.__name__}.reduce of symbolic values takes one axis and keepdims, "
+                                 f"not {given}", values=_rows(inputs))
     rows = API["moveaxis"](x, axis, 0)
     parts = list(rows)
     if not parts:

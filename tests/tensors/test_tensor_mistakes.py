@@ -71,6 +71,8 @@ MISTAKES += [
     (lambda: np.pad(X, (1, 2, 3)), sc.ShapeError, "3 pairs for 2 axes"),
     (lambda: np.where(X > 0, X, Y), sc.ShapeError, "where: operand shapes differ"),
     (lambda: sc.stack([]), sc.ShapeError, "nothing to join"),
+    (lambda: np.fmax.reduce(Y, initial=0.0), sc.SymbolicValueError, "one axis and keepdims, not initial="),
+    (lambda: np.hypot.reduce(X, axis=(0, 1)), sc.SymbolicValueError, "one axis and keepdims, not axis=(0, 1)"),
 ]
 
 
