@@ -97,3 +97,11 @@ def connected_labels(xp: Any, inside: Any) -> Any:
         return xp.where(inside, xp.maximum(xp.maximum(rows, columns), label), 0)
 
     return repeat(xp, 60, spread, xp.where(inside, xp.arange(1, n * m + 1).reshape(n, m), 0))
+
+
+@program(1_000, 7, lambda r, n: [r.integers(1, 10, (n, 9, 9))])
+def sudoku(xp: Any, grid: Any) -> Any:
+    seen = grid[..., None] == xp.arange(1, 10)
+    rows, columns = (xp.all(xp.any(seen, axis=a), axis=(1, 2)) for a in (1, 2))
+    boxes = xp.any(seen.reshape(grid.shape[0], 3, 3, 3, 3, 9), axis=(2, 4))
+    return rows & columns & xp.all(boxes, axis=(1, 2, 3))

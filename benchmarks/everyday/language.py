@@ -121,3 +121,29 @@ def base64(xp: Any, data: Any) -> Any:
     bits = (three[:, 0] << np.uint32(16)) | (three[:, 1] << np.uint32(8)) | three[:, 2]
     places = xp.stack([(bits >> np.uint32(s)) & np.uint32(63) for s in (18, 12, 6, 0)], axis=1)
     return xp.asarray(np.frombuffer(letters, np.uint8))[places].reshape(-1)
+
+
+@program(50_000, 60, lambda r, n: [r.integers(97, 123, n, dtype=np.uint8)])
+def vigenere(xp: Any, text: Any) -> Any:
+    key = xp.asarray(np.array([3, 1, 4, 1, 5], dtype=np.uint8))[xp.arange(text.shape[0]) % 5]
+    return (text - np.uint8(97) + key) % np.uint8(26) + np.uint8(97)
+
+
+@program(50_000, 40, lambda r, n: [r.integers(0, 4, n), r.normal(size=(8, 4))])
+def motif_scores(xp: Any, bases: Any, weights: Any) -> Any:
+    n = bases.shape[0] - 7
+    return sum(weights[k][bases[k : n + k]] for k in range(8))
+
+
+@program(10_000, 40, lambda r, n: [r.integers(0, 256, n, dtype=np.uint8)])
+def checksum(xp: Any, data: Any) -> Any:
+    """A cyclic redundancy check of 32 bits, by its table."""
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, (table >> 1) ^ np.uint32(0xEDB88320), table >> 1).astype(np.uint32)
+    known, wide = xp.asarray(table), data.astype("uint32")
+
+    def step(i: Any, c: Any) -> Any:
+        return known[(c ^ wide[i]) & np.uint32(255)] ^ (c >> np.uint32(8))
+
+    return repeat(xp, data.shape[0], step, wide[0] * np.uint32(0) + np.uint32(0xFFFFFFFF))

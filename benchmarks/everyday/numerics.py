@@ -165,3 +165,42 @@ def ratios_in_lowest_terms(xp: Any, a: Any, b: Any) -> Any:
     for _ in range(16):
         g, rest = xp.where(rest == 0, g, rest), xp.where(rest == 0, 0, g % xp.where(rest == 0, 1, rest))
     return a // g, b // g
+
+
+@program(256, 12, lambda r, n: [r.normal(size=(n, n))])
+def poisson_by_fourier(xp: Any, f: Any) -> Any:
+    k = 2 * np.pi * xp.fft.fftfreq(f.shape[0])
+    k2 = k[:, None] ** 2 + k[None, :] ** 2
+    return xp.real(xp.fft.ifft2(xp.where(k2 > 0, -xp.fft.fft2(f) / xp.where(k2 > 0, k2, 1), 0)))
+
+
+@program(2_000, 7, lambda r, n: [r.normal(size=(n, 6, 6)), r.normal(size=(n, 6))])
+def largest_eigenvectors(xp: Any, a: Any, x: Any) -> Any:
+    s = a @ xp.matrix_transpose(a)
+
+    def step(i: Any, v: Any) -> Any:
+        w = (s @ v[:, :, None])[:, :, 0]
+        return w / xp.sqrt(xp.sum(w * w, axis=1, keepdims=True))
+
+    return repeat(xp, 10, step, x)
+
+
+@program(256, 16, lambda r, n: [r.normal(size=(n, n))])
+def multigrid_cycle(xp: Any, f: Any) -> Any:
+    def around(u: Any) -> Any:
+        q = xp.pad(u, 1)
+        return q[2:, 1:-1] + q[:-2, 1:-1] + q[1:-1, 2:] + q[1:-1, :-2]
+
+    def smooth(u: Any, f: Any, h: float) -> Any:
+        return u + 0.8 * (0.25 * (around(u) - h * h * f) - u)
+
+    def cycle(u: Any, f: Any, h: float, level: int) -> Any:
+        u = smooth(u, f, h)
+        if level == 0:
+            return u
+        rest = f - (around(u) - 4 * u) / (h * h)
+        coarse = 0.25 * (rest[::2, ::2] + rest[1::2, ::2] + rest[::2, 1::2] + rest[1::2, 1::2])
+        error = cycle(xp.zeros_like(coarse), coarse, 2 * h, level - 1)
+        return smooth(u + xp.repeat(xp.repeat(error, 2, axis=0), 2, axis=1), f, h)
+
+    return cycle(xp.zeros_like(f), f, 1 / 256, 2)

@@ -113,3 +113,14 @@ def kalman_filter(xp: Any, seen: Any) -> Any:
         return x + gain @ (seen[t] - see @ x), spread - gain @ see @ spread
 
     return repeat(xp, seen.shape[0], step, (xp.zeros(4), xp.eye(4)))
+
+
+@program(50_000, 64, wave)
+def daubechies_wavelet(xp: Any, x: Any) -> Any:
+    taps, parts = [0.4829629131, 0.8365163037, 0.2241438680, -0.1294095226], []
+    for _ in range(3):
+        n, ring = x.shape[0], xp.concatenate([x, x[:2]])
+        low = sum(taps[k] * ring[k : n + k : 2][: n // 2] for k in range(3))
+        parts.append(sum((-1) ** k * taps[3 - k] * ring[k : n + k : 2][: n // 2] for k in range(3)))
+        x = low
+    return xp.concatenate([x, *parts[::-1]])

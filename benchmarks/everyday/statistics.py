@@ -138,3 +138,10 @@ def place_in_range(xp: Any, x: Any) -> Any:
 @program(500, 20, lambda r, n: [r.normal(size=n), r.integers(0, n, (400, n))])
 def bootstrap_medians(xp: Any, x: Any, draws: Any) -> Any:
     return xp.percentile(xp.median(x[draws], axis=1), xp.asarray([2.5, 97.5]))
+
+
+@program(300, 9, lambda r, n: [r.normal(size=(n, 10))])
+def distance_variance(xp: Any, x: Any) -> Any:
+    d = xp.sqrt(xp.sum((x[:, None] - x[None]) ** 2, axis=-1))
+    c = d - xp.mean(d, axis=0) - xp.mean(d, axis=1)[:, None] + xp.mean(d)
+    return xp.sqrt(xp.mean(c * c))

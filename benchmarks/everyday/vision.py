@@ -154,3 +154,57 @@ def structural_similarity(xp: Any, a: Any, b: Any) -> Any:
     u, v = box(a), box(b)
     spread, shared = box(a * a) - u * u + box(b * b) - v * v, box(a * b) - u * v
     return xp.mean((2 * u * v + 1e-4) * (2 * shared + 9e-4) / ((u * u + v * v + 1e-4) * (spread + 9e-4)))
+
+
+@program(200, 9, lambda r, n: [r.uniform(0, 1, (n, n)) > 0.5])
+def thinning(xp: Any, inside: Any) -> Any:
+    """One step of Zhang and Suen: border pixels with one change from outside to inside around them go."""
+    q = xp.pad(inside.astype("int8"), 1)
+    ring = [q[:-2, 1:-1], q[:-2, 2:], q[1:-1, 2:], q[2:, 2:], q[2:, 1:-1], q[2:, :-2], q[1:-1, :-2], q[:-2, :-2]]
+    count = sum(ring)
+    changes = sum(((ring[k] == 0) & (ring[(k + 1) % 8] == 1)).astype("int8") for k in range(8))
+    return inside & ~((count >= 2) & (count <= 6) & (changes == 1))
+
+
+@program(512, 9, lambda r, n: [r.integers(0, 256, (n, n), dtype=np.uint8)])
+def dilation(xp: Any, im: Any) -> Any:
+    rows = im
+    for d in (-2, -1, 1, 2):
+        rows = xp.maximum(rows, xp.roll(im, d, 0))
+    out = rows
+    for d in (-2, -1, 1, 2):
+        out = xp.maximum(out, xp.roll(rows, d, 1))
+    return out
+
+
+@program(400, 9, lambda r, n: [r.integers(0, 256, (n, n), dtype=np.uint8)])
+def local_binary_patterns(xp: Any, im: Any) -> Any:
+    (n, m), centre = im.shape, im[1:-1, 1:-1]
+    code = xp.zeros_like(centre)
+    for bit, (y, x) in enumerate([(0, 0), (0, 1), (0, 2), (1, 2), (2, 2), (2, 1), (2, 0), (1, 0)]):
+        code = code | ((im[y : n - 2 + y, x : m - 2 + x] >= centre).astype("uint8") << np.uint8(bit))
+    return counts(xp, code.reshape(-1), 256)
+
+
+@program(200_000, 60, lambda r, n: [r.integers(0, 256, n, dtype=np.uint8), r.integers(0, 256, n, dtype=np.uint8)])
+def mutual_information(xp: Any, a: Any, b: Any) -> Any:
+    p = counts(xp, (a // 8).astype("int64") * 32 + b // 8, 1024).reshape(32, 32) / a.shape[0]
+    apart = xp.sum(p, axis=1)[:, None] * xp.sum(p, axis=0)
+    return xp.sum(xp.where(p > 0, p * xp.log(xp.where(p > 0, p, 1) / xp.maximum(apart, 1e-300)), 0))
+
+
+@program(128, 12, lambda r, n: [r.uniform(0, 1, (n, n)), r.uniform(0, 1, (8, 8))], "float32")
+def template_match(xp: Any, im: Any, template: Any) -> Any:
+    n = im.shape[0] - 7
+    found = norm = xp.zeros_like(im[:n, :n])
+    for i in range(8):
+        for j in range(8):
+            part = im[i : n + i, j : n + j]
+            found, norm = found + part * template[i, j], norm + part * part
+    return found / xp.sqrt(norm)
+
+
+@program(64, 3, lambda r, n: [r.uniform(0, 1, (n, 32, 32)), r.normal(size=(3, 3))], "float32")
+def depthwise_convolution(xp: Any, x: Any, kernel: Any) -> Any:
+    q = xp.pad(x, ((0, 0), (1, 1), (1, 1)))
+    return sum(q[:, i : i + 32, j : j + 32] * kernel[i, j] for i in range(3) for j in range(3))

@@ -44,7 +44,7 @@ def decompose_named(v: Value) -> Value | None:
     exact=False,
     kinds="c",
     tags=["signed-zero"],
-    equation="z * r -> complex(real(z) * r, imag(z) * r), for r that is real but for its dtype; so z / r",
+    equation="z * cast(r) -> complex(real(z) * r, imag(z) * r) for real r; so z / cast(r)",
     examples=lambda: [
         op(leaves(1, {0: "c128"}, (3,))[0], cast(leaves(1, {}, (3,))[0], dtype=DTYPES["c128"])) for op in (mul, div)],
 )

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import symc as sc
 from symc.codegen.kernel.index_splitting import cut, limits, part
 from symc.codegen.kernel.scalarize import scalarize
 from symc.codegen.kernel.source import kernel_source
@@ -134,3 +135,50 @@ def test_cuts_whose_order_is_not_known_leave_one_part_between_both_ends():
     last = lookup("broadcast")(lookup("size")(value=N - 1), axes=(), shape=(N,))
     assert text_of(one, x).count("for") == 2
     assert text_of(where(lt(at, last), one, x), x).count("for") == 3
+
+
+# --- what users write -------------------------------------------------------------------------------------------------
+
+RINGS = {
+    "both ways": lambda x: sum(sc.roll(x, k, -1) for k in (-2, -1, 1, 2)),
+    "halves": lambda x: sum(
+        sc.concatenate([x, x[..., :2]], axis=-1)[..., k::2][..., : x.shape[-1] // 2] for k in range(3)),
+    "padded": lambda x: sc.pad(x, [(0, 0)] * (x.ndim - 1) + [(1, 1)])[..., ::3] * 2.0,
+}
+
+
+def _loops(text: str) -> list[list[str]]:
+    """The lines of each innermost loop."""
+    found: list[list[str]] = []
+    for line in text.splitlines():
+        if line.strip().startswith("for "):
+            found.append([])
+        elif found:
+            found[-1].append(line)
+    return [lines for lines in found if lines]
+
+
+@pytest.mark.parametrize("name", RINGS)
+def test_the_inside_of_a_row_is_read_without_tests_whatever_sizes_are_called(name):
+    for sizes in (("n",), ("n", "n"), ("n", "m"), ("m", "n"), ("_0", "_1"), ("a", "z"), ("z", "a")):
+        x = sc.input("x", "float64", shape=sizes)
+        f = sc.compile(RINGS[name](x), [x])
+        a = np.random.default_rng(0).normal(size=(37,) * len(sizes))
+        np.testing.assert_allclose(f(a), sc.compile(RINGS[name](x), [x], mode="reference")(a), rtol=1e-12)
+        inside = [lines for lines in _loops(f.source) if not any(" if " in line for line in lines)]
+        assert inside, f"{sizes}: {f.source}"
+
+
+def test_edges_of_a_long_body_are_cut_less_than_its_inside():
+    """A ring of neighbours by comparisons: too much to write nine times."""
+    a = sc.input("a", "bool", shape=("n", "m"))
+    q = sc.pad(a.astype("int8"), 1)
+    ring = [q[:-2, 1:-1], q[:-2, 2:], q[1:-1, 2:], q[2:, 2:], q[2:, 1:-1], q[2:, :-2], q[1:-1, :-2], q[:-2, :-2]]
+    turns = sum(((ring[k] == 0) & (ring[(k + 1) % 8] == 1)).astype("int8") for k in range(8))
+    thin = a & ~((sum(ring) >= 2) & (sum(ring) <= 6) & (turns == 1))
+    f = sc.compile(thin, [a])
+    known = sc.compile(thin, [a], mode="reference")
+    for shape in ((0, 4), (1, 1), (2, 3), (7, 33), (40, 5)):
+        data = np.random.default_rng(0).uniform(size=shape) < 0.5
+        np.testing.assert_array_equal(f(data), known(data))
+    assert any(not any(" if " in line for line in lines) for lines in _loops(f.source))

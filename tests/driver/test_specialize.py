@@ -206,6 +206,15 @@ def test_many_short_rows_of_a_first_call_have_a_variant():
         assert [i.type.shape[1] for i in variant.inputs] == [3, 3]
 
 
+@pytest.mark.parametrize("shape, short", [((200, 6, 6), True), ((200, 9), True), ((200, 11), False), ((20, 6), False)])
+def test_rows_and_matrices_up_to_ten_have_a_variant(shape, short):
+    f = sc.jit(lambda x: sc.sum(x * x, axis=-1))
+    x = np.random.default_rng(0).normal(size=shape)
+    np.testing.assert_allclose(f(x), (x * x).sum(-1), rtol=1e-12)
+    (only,) = f.variants.values()
+    assert bool(getattr(only, "variants", {})) == short
+
+
 @pytest.mark.parametrize("step, shapes, few", [
     (lambda w, v: w @ v, [(6, 6), (6,)], True),
     (lambda a, c: c + 0.1 * (sc.roll(c, 1) - a), [(12,), (12,)], True),

@@ -457,3 +457,18 @@ def test_rules_that_are_not_known_are_refused():
     for bins, weights, why in (("stone", None, "no rule"), ("auto", VALUES["normal"], "no weights")):
         with pytest.raises(sc.errors.InputError, match=why):
             sc.jit(lambda x, bins=bins, weights=weights: np.histogram(x, bins, weights=weights))(VALUES["normal"])
+
+
+@pytest.mark.parametrize("made, most", [
+    (lambda x: x.astype("uint8"), 256), (lambda x: x % 7, 7), (lambda x: sc.clip(x, 0, 9), 10), (lambda x: x & 31, 32),
+    (lambda x: (x & 15) << 2, 61), (lambda x: (x & 12) | 3, 16), (lambda x: (x & 255) >> 4, 16), (lambda x: x > 3, 2),
+    (lambda x: (x & 3) * 4 + (x & 3), 16),
+])
+def test_the_length_of_counts_is_no_data_where_the_integers_tell_it(made, most):
+    x = sc.input("x", "int64", shape=("n",))
+    for more, measured in ((0, False), (5, False), (-1, True)):
+        f = sc.compile(sc.bincount(made(x), minlength=most + more), [x])
+        assert ("with these sizes" in str(f)) == measured
+        data = np.random.default_rng(0).integers(0, 200, 300)
+        known = sc.compile(made(x), [x], mode="reference")(data)
+        np.testing.assert_array_equal(f(data), np.bincount(known, minlength=most + more))

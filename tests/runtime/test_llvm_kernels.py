@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -278,3 +279,17 @@ def test_what_blocks_have_summed_is_put_together_by_a_small_loop(monkeypatch) ->
     assert np.allclose(f(numbers), np.sum(numbers * numbers + 0.4375))
     (text,) = texts
     assert text.count('!"llvm.loop.vectorize.enable", i1 false') == 1
+
+
+@pytest.mark.parametrize("t", ["i1", "u1", "i2", "u2"])
+def test_sums_of_short_integers_are_computed_in_their_type(t):
+    """LLVM widens what it knows the bits of, and a vector of 64 bits has an eighth of the numbers."""
+    d, c = np.dtype(t), f"{t[0]}{8 * int(t[1])}"
+    terms = [f"{c}({c}(a{k}[i] == {c}(1)))" for k in range(3)]
+    total = f"{c}(wrap_add({c}(wrap_add({terms[0]}, {terms[1]})), {terms[2]}))"
+    text = source(f"for i in range(n0):\n    t = {total}\n    o0[i] = u8(t == {c}(2))", (d, d, d), (B1,))
+    ir = str(llvm_compile.optimized(kernel_ir(text), llvm.target_machine()))
+    assert f"x i{8 * int(t[1])}>" in ir and not re.search(r"= add [a-z ]*<\d+ x i64>", ir)
+    arrays = [np.random.default_rng(k).integers(0, 2, 77).astype(d) for k in range(3)]
+    (found,) = run(text, "llvm", *arrays)
+    np.testing.assert_array_equal(found.astype(bool), sum(arrays) == 2)

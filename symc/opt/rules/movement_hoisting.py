@@ -113,8 +113,7 @@ def _reshaped(x: Value, v: Value, units: dict[int, int]) -> Value:
 @rewrite(
     "ensure_shape",
     exact=True,
-    equation="""ensure_shape(f(x, y)) -> f(ensure_shape(x), ensure_shape(y)); so for gather(x, i) of i, and
-        for reshape(x) where axes of size 1 come and go""",
+    equation="ensure_shape(f(x, y)) -> f(ensure_shape(x), ensure_shape(y)); so for gather(x, i) of i",
     examples=lambda: [ensure_shape(  # of sizes that are equal, in a form that tells them apart
         lookup("exp")(slice_(leaf(size_name("n")), start=(0,), size=(minimum(size_name("n"), 9),), step=(1,))),
         shape=(minimum(size_name("n") + 1, 10) - 1,))],
