@@ -5,6 +5,10 @@ A factor that comes out of the sum meets that 0, and 0 times an infinity or a na
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+
 from symc.ir.dim import Size, known_nonnegative
 from symc.ir.op import splat
 from symc.ir.ops.compare import ne
@@ -17,12 +21,17 @@ from symc.ir.value import Value
 from symc.opt.facts.fact import Fact
 
 
-def factor_of_sum(c: Value, count: Size, fact: Fact, divides: bool = False) -> Value:
+def factor_of_sum(c: Value, count: Size, facts: Callable[[Value], Fact], divides: bool = False) -> Value:
     """``c`` as a factor of a sum of ``count`` terms that it was a factor of each of: where there are none, a number.
 
-    ``fact``: what is known of c. ``divides``: the terms were divided by c.
+    ``facts``: what is known of values, asked of c if it is not a number. ``divides``: the terms were divided by c.
     """
-    harmless = not fact.nan and (fact.nonzero if divides else fact.finite)
+    number = splat_of(c)
+    if number is not None:
+        harmless = bool(np.isfinite(number) and (number != 0 or not divides))
+    else:
+        fact = facts(c)
+        harmless = not fact.nan and (fact.nonzero if divides else fact.finite)
     return c if c.dtype.kind not in "fc" or harmless else where_any(c, count, 1 if divides else 0)
 
 

@@ -107,7 +107,7 @@ def _scaled(edit: Edit, x: Value, scales: Sequence[Value], terms: Size, facts: A
         else:
             number_ = scalar_of(s.operands[1])
             assert number_ is not None
-            scalar = factor_of_sum(_again(edit, number_), terms, facts(number_), divides=s.op is div)
+            scalar = factor_of_sum(_again(edit, number_), terms, facts, divides=s.op is div)
             x = s.op(x, broadcast(scalar, axes=(), shape=x.shape) if x.shape else scalar)
         edit.note(x, lines)
     return x

@@ -125,7 +125,7 @@ def product_with_repeated(v: Value, context) -> Value | None:
         if gone:
             small = [_without(o, [c[n] for n in gone]) for o, c in zip(v.operands, contract, strict=True)]
             count = product(b.shape[contract[k][n]] for n in gone)
-            number = factor_of_sum(b.operands[0], count, context.facts(b.operands[0]))
+            number = factor_of_sum(b.operands[0], count, context.facts)
             parts = [_repeated(number, b, small[k]) if j == k else _summed(o, small[j])
                      for j, o in enumerate(v.operands)]
             left = [[a for n, a in enumerate(c) if n not in gone] for c in contract]

@@ -143,7 +143,7 @@ def _dot_of_scaled(v: Value, context) -> Value | None:
             y, c, name = found
             operands = [y if i == k else o for i, o in enumerate(v.operands)]
             count = product(y.shape[a] for a in v.attrs["contract"][k])
-            c = factor_of_sum(c, count, context.facts(c), divides=name == "div")
+            c = factor_of_sum(c, count, context.facts, divides=name == "div")
             return _scaled(dot(*operands, **v.attrs), c, name)
     return None
 

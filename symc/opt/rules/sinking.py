@@ -261,7 +261,7 @@ def sum_of_scaled(v: Value, context) -> Value | None:
         factor = x.operands[k]
         if factor.op is broadcast and not set(factor.attrs["axes"]) & set(axes):
             number, count = factor.operands[0], product(x.shape[a] for a in axes)
-            number = factor_of_sum(number, count, context.facts(number), divides=x.op is div)
+            number = factor_of_sum(number, count, context.facts, divides=x.op is div)
             small = broadcast(number, axes=tuple(kept.index(a) for a in factor.attrs["axes"]), shape=v.shape)
             return x.op(sum_(x.operands[1 - k], axes=axes), small)
     return None
