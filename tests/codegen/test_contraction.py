@@ -150,3 +150,17 @@ def test_quantiles_of_lengths_that_are_not_known_are_at_numpys_places():
         x = np.arange(n) * 1.0
         for have, m in zip(f(*[x, points] * len(methods)), methods, strict=True):
             assert np.array_equal(have, np.quantile(x, points, method=m))
+
+
+def test_in_loops_inside_of_a_kernel():
+    """A loop has several results, and no dtype of its own; what its steps compare is rounded too."""
+    def step(c, t):
+        x, k = c
+        inner, _ = sc.scan(lambda d, _: (d + 1, None), k, None, length=2)
+        return (x, inner + np.where(x * t - 1 > 0, 1.0, 0.0)), k
+
+    x, ts = sc.scalar("x"), sc.vector("ts")
+    f = sc.compile(sc.scan(step, (x, 0.0), ts)[0][1], [x, ts])
+    points = np.arange(1, 40) / 10
+    for number in np.arange(1, 40) * 0.1:
+        assert f(number, points) == 2 * len(points) + np.sum(number * points - 1 > 0)

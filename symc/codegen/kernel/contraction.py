@@ -14,13 +14,11 @@ NumPy, and a little more if it is one operation, so the `ceil` of it would be 1.
 from __future__ import annotations
 
 from symc.ir.op import Element, View
-from symc.ir.ops.arithmetic import abs_, add, div, maximum, minimum, mul, neg, sub, times
+from symc.ir.ops.arithmetic import add, mul, neg, sub, times
 from symc.ir.ops.grad_control import stop_gradient
-from symc.ir.ops.logic import where
 from symc.ir.traverse import postorder, rebuild
+from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, make
-
-_ARITHMETIC = (abs_, add, div, maximum, minimum, mul, neg, sub, where)
 
 
 def with_rounded_products(region: Region) -> Region:
@@ -71,16 +69,26 @@ def _before_jumps(region: Region) -> set[Value]:
     found: set[Value] = set()
     while work:
         v = work.pop()
-        if v not in found and v.dtype.kind == "f":
+        if v not in found and _kind(v) == "f":
             found.add(v)
-            if v.op in _ARITHMETIC or _moves(v):
+            if _is_arithmetic(v) or _moves(v):
                 work += v.operands
     return found
 
 
 def _jumps(v: Value) -> bool:
     """A step of numbers that are no integers: by its record, or as its results are integers or truth values."""
-    return "jumps" in v.op.traits or v.dtype.kind in "biu"
+    return "jumps" in v.op.traits or _kind(v) in ("b", "i", "u")
+
+
+def _is_arithmetic(v: Value) -> bool:
+    """True of sums, quotients, choices and the like: what rounds to a whole before it still does behind it."""
+    return "elementwise" in v.op.traits and not v.op.facts.kernel
+
+
+def _kind(v: Value) -> str:
+    """The kind of a value's numbers; "" of loops, which have several results."""
+    return v.dtype.kind if isinstance(v.type, TensorType) else ""
 
 
 def _moves(v: Value) -> bool:
