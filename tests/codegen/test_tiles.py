@@ -68,6 +68,22 @@ def test_what_is_not_tiled():
     assert not tiled(sc.compile(few.T + 1, [few]))
 
 
+@pytest.mark.parametrize("axes, shape", [((2, 0, 1), "nm3"), ((1, 0), "n2"), ((0, 3, 1, 2), "knm4")])
+@pytest.mark.parametrize("source", ["uint8", "float32", "float64"])
+def test_a_few_rows_are_written_together(axes, shape, source):
+    """Planes of colours: the loop over them goes inside, whatever is computed, by one thread or two."""
+    x = sc.input("x", source, tuple(int(s) if s.isdigit() else s for s in shape))
+    scale = np.arange(1.0, 2 + int(shape[-1]))[: int(shape[-1])].astype("float32")
+    y = (x.astype("float32") / np.float32(255) - scale).transpose(axes)
+    fs = [sc.compile(y, [x], threads=t) for t in (1, 2)]
+    assert not tiled(fs[0]) and f"in range({shape[-1]}):" in fs[0].source.splitlines()[len(shape)]
+    for n in (0, 1, 7, 33, 300):
+        a = numbers(tuple(int(s) if s.isdigit() else n if s == "n" else 5 for s in shape), source)
+        want = (a.astype("float32") / np.float32(255) - scale).transpose(axes)
+        for f in fs:
+            np.testing.assert_array_equal(f(a), want)
+
+
 def test_a_checked_index_in_a_tile():
     """An index out of bounds is found in whatever tile it is."""
     x, k = sc.input("x", "float64", ("n", "m")), sc.input("k", "int64", ("n",))

@@ -39,6 +39,22 @@ def test_bit_for_bit(dtype, divisors):
             assert np.all(np.abs(got[far] - want[far]) <= np.finfo(dtype).smallest_subnormal), d
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("source", ["uint8", "int16", "int32", "uint32", "int64", "bool"])
+def test_integers_bit_for_bit(source, dtype):
+    """Two operations, and as exact: all short ones, and the ends and any of the others."""
+    x = sc.input("x", source, shape=("n",))
+    ends = (0, 1) if source == "bool" else (np.iinfo(source).min, np.iinfo(source).max)
+    low, high = max(ends[0], -(2**62)), min(ends[1], 2**62)
+    numbers = np.concatenate([np.arange(max(low, -300), min(high, 300) + 1), ends,
+                              np.random.default_rng(0).integers(low, high, 20_000, endpoint=True)])
+    array = numbers.astype(source)
+    for d in (3, 7, 255, -9, 1001, 65535):
+        number = np.dtype(dtype).type(d)
+        got, want = sc.compile(x.astype(dtype) / number, [x])(array), array.astype(dtype) / number
+        assert np.array_equal(got.view(f"u{got.itemsize}"), want.view(f"u{got.itemsize}")), d
+
+
 @pytest.mark.parametrize("text, yes", [
     ("x / 3.0", True), ("x / f32(255.0)", True), ("x / y", False), ("math.sqrt(x / y) / 7.0 + x / z", True),
     ("x / 3.0 + " + " + ".join(f"x * {k}.5" for k in range(20)), False), ("x + 3.0", False),

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from symc.codegen.cpu.turned import few_along
 from symc.codegen.kernel.scalarize import Loops
 from symc.codegen.kernel.user_functions import is_users
 from symc.codegen.plan.costs import FUNCTION, LIBRARY
@@ -77,6 +78,8 @@ def chunks(loops: Loops, worth: int = WORTH, summed: int = SUMMED) -> Chunks | N
     if loops.columns and not dear:
         return None  # memory decides, and half of each row is read slower than the whole
     shape = outermost.attrs["shape"]
+    if outermost.op.name == "generate" and few_along(outermost) == 0:
+        return Chunks(shape[1], 1 if len(shape) > 2 else ELEMENTS, time)
     if len(shape) > 1:
         grain = 1
     elif loops.columns:

@@ -20,7 +20,8 @@ from symc.codegen.cpu.folds import Accumulator, fold_parts, is_long
 from symc.codegen.cpu.search import emit_bisect, emit_searches, searches
 from symc.codegen.cpu.stores import PUTS
 from symc.codegen.cpu.text import loaded, number, scalar, stored
-from symc.codegen.cpu.tiles import open_tiles, turned
+from symc.codegen.cpu.tiles import open_few, open_tiles, turned
+from symc.codegen.cpu.turned import few_along
 from symc.codegen.cpu.writer import Row, Target, Writer
 from symc.codegen.kernel.index_splitting import Parts, Range, cut, limits, part
 from symc.codegen.kernel.scalarize import Loops
@@ -252,9 +253,12 @@ class Renderer(Writer):
         as they are."""
         depth, chunked, axis = at
         every = [a for found in accumulators.values() for a in found]
-        tile = turned(loop.members[0]) if depth == 1 and len(loop.members) == 1 and not every else None
+        alone = depth == 1 and len(loop.members) == 1 and not every
+        tile, few = (turned(loop.members[0]), few_along(loop.members[0])) if alone else (None, None)
         if tile is not None:
             index, inner = open_tiles(self, loop.shape, tile, depth)
+        elif few is not None:
+            index, inner = open_few(self, loop.shape, few, depth)
         else:
             index, inner = self.open_loops(loop.shape, depth, every if chunked else [], axis)
         for v in loop.members:

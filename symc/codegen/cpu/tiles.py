@@ -10,42 +10,40 @@ are written together, a piece at a time, whose lines and pages are at hand then:
         │↓│ │ │ │   PIECE  │→→→→→→→│       │  ROWS
         │↓│ │ │ │          │→→→→→→→│       │
         └─┴─┴─┴─┘          └───────┴───────┘
+
+Of a few rows (the colours of pixels, which become planes) all are written together, an element of each: vectors of the
+operand are read once, and taken apart in registers.
 """
 
 from __future__ import annotations
 
+from symc.codegen.cpu.turned import few_along, lies_along
 from symc.codegen.cpu.writer import Writer
 from symc.ir.dim import Size
-from symc.ir.ops.kernel import load
-from symc.ir.traverse import postorder, region_params
 from symc.ir.value import Value
 
 #: Rows of a tile, and elements of each: a line of the operand, and maybe a page, for every element of a row. Measured:
 #: 8 to 128 rows of 64 to 256.
 ROWS, PIECE = 64, 128
-#: Rows of which there are never more are not worth it.
-FEW = 4
 
 
 def turned(v: Value) -> int | None:
     """The axis of a `generate`, not the last, along which elements of an operand lie side by side; None if there is no
     such operand, or rows are certainly short."""
-    shape, (region,) = v.attrs["shape"], v.regions
-    places = {p: k for k, p in enumerate(region_params(region)[: len(shape)])}
-    last = len(shape) - 1
-    if isinstance(shape[-1], int) and shape[-1] <= PIECE:
+    shape = v.attrs["shape"]
+    if isinstance(shape[-1], int) and shape[-1] <= PIECE or few_along(v) is not None:
         return None
-    needs: dict[Value, frozenset[int]] = {}
-    found = None
-    for u in postorder(region.results):
-        if u.regions:
-            return None
-        needs[u] = frozenset({places[u]} if u in places else ()).union(*(needs[o] for o in u.operands))
-        if u.op is load and found is None and len(u.operands) > 2:
-            *others, side = (needs[i] for i in u.operands[1:])
-            if len(side) == 1 and last not in side and any(last in n for n in others):
-                (found,) = side
-    return None if found is None or isinstance(n := shape[found], int) and n <= FEW else found
+    return lies_along(v)
+
+
+def open_few(out: Writer, shape: tuple[Size, ...], axis: int, depth: int) -> tuple[tuple[str, ...], int]:
+    """Write the heads of loops of which that over ``axis`` is inside of the others; returns index names and the depth
+    inside."""
+    index = [out.fresh("i") for _ in shape]
+    for k in [*(k for k in range(len(shape)) if k != axis), axis]:
+        out.line(depth, f"for {index[k]} in range({out.extent(shape, k, depth)}):")
+        depth += 1
+    return tuple(index), depth
 
 
 def open_tiles(out: Writer, shape: tuple[Size, ...], axis: int, depth: int) -> tuple[tuple[str, ...], int]:

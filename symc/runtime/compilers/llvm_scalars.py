@@ -11,7 +11,7 @@ from symc.codegen.language.helpers import Helper
 from symc.codegen.language.statements import Statements
 from symc.codegen.language.typed import FLOATS, PARTS, Pointer, Scalar, Value, common, width
 from symc.runtime.compilers.loop_notes import UNPREDICTABLE
-from symc.runtime.compilers.quotients import is_whole, reciprocal
+from symc.runtime.compilers.quotients import is_whole, reciprocal, two_parts
 
 LLVM = {"bool": "i1", "f32": "float", "f64": "double", "c64": "{ float, float }", "c128": "{ double, double }"} | {
     f"{sign}{width}": f"i{width}" for sign in "iu" for width in (8, 16, 32, 64)}
@@ -104,6 +104,7 @@ class Instructions(Statements):
         self.count = 0
         self.intervals: dict[tuple[str, str], Interval] = {}  # of integers, by type and name
         self.made: dict[str, tuple[str, Scalar, Scalar]] = {}  # integers of 64 bits, of shorter ones: how, and of which
+        self.of_integers: set[str] = set()  # names of floats that were integers
 
     def interval(self, x: Scalar) -> Interval | None:
         """All that an integer can be; None for a float."""
@@ -169,6 +170,11 @@ class Instructions(Statements):
     def quotient(self, t: str, x: str, number: Any) -> str:
         """A float divided by a whole number, by products (``quotients``)."""
         kind, less, r = LLVM[t], self.spelled(t, -float(number)), self.spelled(t, reciprocal(t, float(number)))
+        if x in self.of_integers:
+            first, second = (self.spelled(t, part) for part in two_parts(t, float(number)))
+            self.module.declare(f"llvm.fma.{t}", kind, [kind] * 3)
+            rest = self.emit(f"fmul {kind} {x}, {second}")
+            return self.emit(f"call {kind} @llvm.fma.{t}({kind} {x}, {kind} {first}, {kind} {rest})")
         q = self.emit(f"fmul {kind} {x}, {r}")
         intrinsic = f"llvm.fma.{t}"
         self.module.declare(intrinsic, kind, [kind] * 3)
@@ -210,7 +216,9 @@ class Instructions(Statements):
         if s in FLOATS:
             return self.emit(f"{'fptosi' if t[0] == 'i' else 'fptoui'} {a} {x.ref} to {b}")
         if t in FLOATS:
-            return self.emit(f"{'sitofp' if s[0] == 'i' else 'uitofp'} {a} {x.ref} to {b}")
+            found = self.emit(f"{'sitofp' if s[0] == 'i' else 'uitofp'} {a} {x.ref} to {b}")
+            self.of_integers.add(found)
+            return found
         if width(s) == width(t):
             return x.ref
         how = "trunc" if width(s) > width(t) else "sext" if s[0] == "i" else "zext"
