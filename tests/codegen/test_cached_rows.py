@@ -58,7 +58,8 @@ def test_functions_are_computed_once(name: str, dtype: str, backend: str) -> Non
     build, counts = PROGRAMS[name]
     x = matrix("x", dtype)
     f = sc.compile(build(x), [x], backend=backend)
-    assert len(f.kernels) == 1 and {g: f.source.count(f"{g}(") for g in counts} == counts
+    source = f.source.replace("exp_nonpositive(", "exp(")
+    assert len(f.kernels) == 1 and {g: source.count(f"{g}(") for g in counts} == counts
     for shape in ((3, 37), (1, 1), (4, 2000), (0, 5)):
         a = np.random.default_rng(0).normal(size=shape).astype(dtype)
         want = evaluate_function(f._built.function, [a])
@@ -70,7 +71,7 @@ def test_functions_are_computed_once(name: str, dtype: str, backend: str) -> Non
 def test_a_result_that_may_lie_over_an_operand_keeps_nothing() -> None:
     x, y = matrix("x"), matrix("y")
     f = sc.compile(softmax(x) * y, [x, y], donate=[y])  # y is read when the result is written, perhaps over it
-    assert f.source.count("exp(") == 2
+    assert f.source.count("exp_nonpositive(") == 2
     a, b = (np.random.default_rng(k).normal(size=(3, 7)) for k in range(2))
     want = evaluate_function(f._built.function, [a, b])[0]
     np.testing.assert_allclose(f(a, b.copy()), want, rtol=1e-12)
@@ -79,5 +80,5 @@ def test_a_result_that_may_lie_over_an_operand_keeps_nothing() -> None:
 def test_integers_and_one_long_row_compute_again() -> None:
     x = sc.vector("x")
     f = sc.compile(sc.exp(x) / sc.sum(sc.exp(x)), [x])
-    assert f.source.count("exp(") == 2  # a row may be larger than the cache
+    assert f.source.count("exp_nonpositive(") == 2  # a row may be larger than the cache
     np.testing.assert_allclose(f(np.arange(4.0)).sum(), 1)

@@ -280,6 +280,28 @@ def test_underflow_is_not_positive():
     assert Analysis()(lookup("exp")(x) + 1).positive
 
 
+@pytest.mark.parametrize("name", ["sup", "max"])
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+def test_less_than_the_greatest(name, axes):
+    """x minus its greatest element, 0 instead of -inf or not, is never positive; minus another's it may be."""
+    x, y, facts = leaf("f64", 3, 4), leaf("f64", 3, 4), Analysis()
+    top, kept = OPS[name](x, axes=axes), tuple(a for a in range(2) if a not in axes)
+    shift = OPS["where"](OPS["eq"](top, splat(-np.inf, top.type)), splat(0.0, top.type), top)
+    wrong = OPS["where"](OPS["isfinite"](top), top, splat(0.0, top.type))
+    for t, known in ((top, True), (shift, True), (wrong, False), (OPS["min"](x, axes=axes), False)):
+        wide = broadcast(t, axes=kept, shape=(3, 4))
+        assert facts(x - wide).nonpositive == known and facts(wide - x).nonnegative == known
+        assert not facts(y - wide).nonpositive and not facts(x - wide).nonnegative
+    square = leaf("f64", 3, 3)
+    across = broadcast(OPS[name](square, axes=(0,)), axes=(0,), shape=(3, 3))
+    assert not facts(square - across).nonpositive, "repeated along the other axis"
+    rows = np.array([[1.0, -np.inf, np.nan, 3], [-np.inf, -np.inf, 0, 2], [np.inf, -np.inf, 1, -1]])
+    wide = broadcast(shift, axes=kept, shape=(3, 4))
+    with np.errstate(all="ignore"):
+        (found,) = run_values([x - wide], {x: rows}, {})
+    assert not broken(facts(x - wide), found)
+
+
 @pytest.mark.long
 def test_facts_are_linear_in_the_graph():
     """A chain whose values share everything below: each is asked about once."""

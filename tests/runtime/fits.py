@@ -193,6 +193,11 @@ def _relative(f: Function) -> Function:
     return lambda mp, x: 1 / f(mp, x)
 
 
+def _power(mp: Any, r: Real) -> Real:
+    """(exp(r) - 1 - r) / r**2."""
+    return mp.mpf(1) / 2 + r / 6 if abs(r) < mp.mpf(10) ** -20 else (mp.exp(r) - 1 - r) / r**2
+
+
 def _shifted(f: Function, center: float, root: bool = False) -> Function:
     """In u = w - center, or sqrt(w) - center."""
     return lambda mp, u: f(mp, (u + center) ** 2 if root else max(u + center, mp.mpf(0)))
@@ -205,6 +210,7 @@ def _erfinv_fit(terms: int, center: float, low: float, high: float, root: bool, 
 
 _QUARTER = 0.785398163397448309 * 1.02
 _EIGHTH = 0.1716 * 1.001
+_HALF_BIT = 0.346573590279972655 * 1.001
 _CUBE: Function = lambda mp, m: m ** (-mp.mpf(1) / 3)
 _LGAMMA, _DIGAMMA = _turned(_zeros_taken_out), _turned(_zero_taken_out)
 
@@ -227,6 +233,7 @@ def _of_width(width: int, bits: int, terms: Sequence[int]) -> dict[str, Fit]:
 FITS: dict[str, Fit] = {
     **_of_width(64, 53, (6, 6, 10, 9, 7, 21, 22, 8, 8)),
     **_of_width(32, 24, (3, 3, 5, 4, 5, 10, 11, 3, 3)),
+    "exp32": Fit(_power, 5, -_HALF_BIT, _HALF_BIT, lambda mp, r: r * r / mp.exp(r), 24, one_by_one=True),
     "erfinv64": _erfinv_fit(24, 3.125, 0, 6.25, root=False),
     "erfinv_far64": _erfinv_fit(20, 3.25, 2.5, 4, root=True),
     "erfinv_farthest64": _erfinv_fit(18, 5.0, 4, 6.05, root=True),

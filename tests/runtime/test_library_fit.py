@@ -11,8 +11,8 @@ import symc.runtime.library
 from tests.runtime.fits import FITS, Fit, fit, shown
 
 SOURCES = "".join(p.read_text("utf-8") for p in sorted(Path(symc.runtime.library.__file__).parent.glob("*.py")))
-QUICK = ("sin64", "cos64", "atan64", "atanh64", "cbrt64", "lgamma_far64", "sin32", "cos32", "atan32", "atanh32",
-         "cbrt32", "lgamma_near32", "lgamma_far32", "digamma_far32")
+QUICK = ("exp32", "sin64", "cos64", "atan64", "atanh64", "cbrt64", "lgamma_far64", "sin32", "cos32", "atan32",
+         "atanh32", "cbrt32", "lgamma_near32", "lgamma_far32", "digamma_far32")
 
 
 @pytest.mark.parametrize("name", QUICK)

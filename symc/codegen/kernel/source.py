@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from symc.codegen.cpu.known_ranges import with_known_ranges
 from symc.codegen.cpu.loops import is_loop_kernel, render_loop
 from symc.codegen.cpu.render import Source, render
 from symc.codegen.kernel.collapse import collapse
@@ -36,4 +37,4 @@ def kernel_source(form: Form) -> Source:
     if is_loop_kernel(region):
         return render_loop("kernel", region)
     over = updated_in_place(form)
-    return render("kernel", scalarize(collapse(region), by_rows=True), over, dict(pairs))
+    return render("kernel", scalarize(with_known_ranges(collapse(region)), by_rows=True), over, dict(pairs))

@@ -19,7 +19,7 @@ from symc.ir.facts import Facts
 from symc.ir.op import Custom, Decompose, Derivative, Fold, Linear, Lowering, Op, lookup, register
 from symc.ir.ops.arithmetic import abs_, complex_, conjugate, maximum, minimum, mulz, real
 from symc.ir.ops.cast import cast
-from symc.ir.ops.compare import eq, isfinite, isnan, lt
+from symc.ir.ops.compare import eq, isnan, lt
 from symc.ir.ops.cumulative import cumprod, shifted
 from symc.ir.ops.elementwise import check_kind, like
 from symc.ir.ops.leaf import iota
@@ -227,14 +227,16 @@ def _logsumexp(x, axis):
 
 
 def shifted_sum(x: Value, axes: Axes) -> tuple[Value, Value, Value]:
-    """The greatest element (0 where it is infinite), x minus that, and the sum of the exponentials of the difference.
+    """The greatest element (0 where all are -inf), x minus that, and the sum of the exponentials of the difference.
 
-    Logsumexp, softmax and its logarithm are made of these: of one x they are computed once.
+    Logsumexp, softmax and its logarithm are made of these: of one x they are computed once. The difference is never
+    positive, and that of infinities is nan, where the sum is inf.
     """
     top = sup(x, axes=axes)
-    top = where(isfinite(top), top, like(top, 0))
+    top = where(eq(top, like(top, -np.inf)), like(top, 0), top)
     shifted = x - spread(top, x, axes)
-    return top, shifted, sum_(exp(shifted), axes=axes)
+    total = sum_(exp(shifted), axes=axes)
+    return top, shifted, where(eq(top, like(top, np.inf)), like(top, np.inf), total)
 
 
 def _logsumexp_parts(v: Value) -> Value:

@@ -36,15 +36,18 @@ from symc.codegen.language.names import (
     like,
 )
 from symc.runtime.library.math import (
+    DOWN32,
+    DOWN64,
     LN2_HI64,
     LN2_LO64,
     MAGIC32,
     MAGIC64,
+    RAISED32,
+    RAISED64,
     at_most,
     log,
-    power_series32,
+    near_series32,
     power_series64,
-    scaled,
     split64_twice,
 )
 
@@ -61,9 +64,10 @@ def _erf64(x):
                  2.5904502561349976e-05, 0.0016962076701119765, -0.019128446993090995, 0.6366197723675909)
     p = even + a * odd
     y = -(a * p)
-    k = (y * 1.4426950408889634 + MAGIC64) - MAGIC64
+    lifted = y * 1.4426950408889634 + (MAGIC64 + 1023.0)
+    k = lifted - (MAGIC64 + 1023.0)
     r = (y - k * LN2_HI64) - k * LN2_LO64
-    s = float64_of(bits64(k + (MAGIC64 + 1023.0)) << 52)
+    s = float64_of(bits64(lifted) << 52)
     q = r + (r * r) * power_series64(r)
     return copysign((1.0 - s) - q * s, x)
 
@@ -101,9 +105,12 @@ def erfcx(x):
 def _erfc64(x):
     a = at_most(abs(x), 27.5)
     square = a * a
-    q, s1, s2 = split64_twice(-square, -fma(a, a, -square))
+    lifted = square * -1.4426950408889634 + RAISED64
+    k = lifted - RAISED64
+    r = ((-square - k * LN2_HI64) - k * LN2_LO64) - fma(a, a, -square)
+    q = r + (r * r) * power_series64(r)
     p = erfcx_near64(a)
-    y = (p + p * q) * s1 * s2
+    y = (p + p * q) * float64_of(bits64(lifted) << 52) * DOWN64
     z = x * x
     near = horner(z, -1.2290555301717926e-09, 1.4807192815879218e-08, -1.6365844691234924e-07, 1.6462114365889246e-06,
                   -1.492565035840625e-05, 0.00012055332981789664, -0.0008548327023450852, 0.005223977625442188,
@@ -118,10 +125,11 @@ def _erf32(x):
     p = horner(a, f32(-9.256149e-06), f32(0.000117641015), f32(-0.0006328382), f32(0.0016670327), f32(-0.00016040272),
                f32(-0.01915306), f32(0.10277783), f32(0.6366194), f32(1.1283792))
     y = -(a * p)
-    k = (y * f32(1.44269504) + MAGIC32) - MAGIC32
+    lifted = y * f32(1.44269504) + (MAGIC32 + f32(127.0))
+    k = lifted - (MAGIC32 + f32(127.0))
     r = (y - k * f32(0.693359375)) - k * f32(-2.12194440e-4)
-    s = float32_of(i32(bits32(k + (MAGIC32 + f32(127.0))) << 23))
-    q = r + (r * r) * power_series32(r)
+    s = float32_of(i32(bits32(lifted) << 23))
+    q = r + (r * r) * near_series32(r)
     return copysign((f32(1.0) - s) - q * s, x)
 
 
@@ -134,10 +142,11 @@ def _erfc32(x):
     d = horner(z, f32(0.40710953), f32(2.4041982), f32(1.0))
     d = d + a * horner(z, f32(0.05829932), f32(1.3271399), f32(2.367693))
     p = p / d
-    k = (z * f32(-1.44269504) + MAGIC32) - MAGIC32
-    r = (-z - k * f32(0.693359375)) - k * f32(-2.12194440e-4)
-    q, s1, s2 = scaled(k, r - fma(a, a, -z))
-    y = (p + p * q) * s1 * s2
+    lifted = z * f32(-1.44269504) + RAISED32
+    k = lifted - RAISED32
+    r = ((-z - k * f32(0.693359375)) - k * f32(-2.12194440e-4)) - fma(a, a, -z)
+    q = r + (r * r) * near_series32(r)
+    y = (p + p * q) * float32_of(i32(bits32(lifted) << 23)) * DOWN32
     return f32(2.0) - y if x < f32(0.0) else y
 
 

@@ -2,14 +2,15 @@
 """Functions that vectorize: exp, log, expm1, log1p, tanh, sigmoid, softplus, logaddexp, log1mexp in f32 and f64.
 
 Branch-free, so that LLVM widens the loop around them. exp: x = k*ln2 + r (Cody and Waite, two-part ln2), a polynomial
-in r, times 2**k in two steps so that neither overflows early nor loses denormals. log: x = 2**e * m with m in
-[sqrt(1/2), sqrt(2)), log(m) = 2 atanh(s) with s = (m-1)/(m+1). Adding MAGIC rounds to an integer that stands in the
-low bits. Coefficients: own minimax fit for exp in f64 (degree 11), Cephes' expf and logf, fdlibm's log (e_log.c).
-Long polynomials are summed in even and odd powers apart: half as long a chain for the processor to wait for. Bounds
-are written so that nan passes (one instruction on x86, as ``llvm.maximum`` is not). Powers, roots, angles and the
-error function have files of their own, in the same style.
+in r, times 2**k in two steps so that neither overflows early nor loses denormals: of the two one is a constant, chosen
+by the sign of x, or known (``exp_nonpositive``). log: x = 2**e * m with m in [sqrt(1/2), sqrt(2)), log(m) = 2 atanh(s)
+with s = (m-1)/(m+1). Adding MAGIC rounds to an integer that stands in the low bits. Coefficients: own minimax fits for
+exp (degree 11, f32: 6), Cephes' expf (expm1) and logf, fdlibm's log (e_log.c). Long polynomials are summed in even and
+odd powers apart: half as long a chain for the processor to wait for. Bounds are written so that nan passes (one
+instruction on x86, as ``llvm.maximum`` is not). Powers, roots, angles and the error function have files of their own,
+in the same style.
 
-Errors in ulp, f64 / f32 (measured, and held by a test): exp 1.1 / 1.0, log 0.8 / 0.8, expm1 1.8 / 1.4, log1p 1.3 / 1.4,
+Errors in ulp, f64 / f32 (measured, and held by a test): exp 1.0 / 0.9, log 0.8 / 0.8, expm1 1.8 / 1.4, log1p 1.3 / 1.4,
 tanh 2.5 / 2.3, sigmoid 2.2 / 2.3, softplus 1.8 / 1.9.
 """
 
@@ -33,6 +34,7 @@ from symc.codegen.language.names import (
     maximum,
     to_half,
     u16,
+    u64,
 )
 
 MAGIC64, MAGIC32 = 1.5 * 2.0**52, f32(1.5 * 2.0**23)
@@ -49,6 +51,11 @@ FIRST64, FIRST32, TINY64, TINY32 = 5e-324, f32(1e-45), 1e-300, f32(1e-35)
 #: Bounds beyond which exp is 0, exp is infinite, exp(-x) adds nothing to 1, and tanh is 1.
 LEAST64, LEAST32, MOST64, MOST32 = -746.0, f32(-104.0), 710.0, f32(89.0)
 ALL_LOST64, ALL_LOST32, EVEN64, EVEN32 = -40.0, f32(-18.0), 22.0, f32(10.0)
+#: Parts of a power of two that is no normal number: what is multiplied last, where x is negative and where it is not,
+#: and MAGIC for the exponent of the other part.
+DOWN64, UP64, DOWN32, UP32 = 2.0**-512, 2.0**512, f32(2.0**-64), f32(2.0**64)
+RAISED64, LOWERED64 = 1.5 * 2.0**52 + 1023.0 + 512.0, 1.5 * 2.0**52 + 1023.0 - 512.0
+RAISED32, LOWERED32 = f32(1.5 * 2.0**23 + 127.0 + 64.0), f32(1.5 * 2.0**23 + 127.0 - 64.0)
 
 
 @inlined
@@ -100,11 +107,43 @@ def power_series32(r):
     return p * r + f32(5.0000001201e-1)
 
 
+@inlined
+def near_exp64(r):
+    """exp(r) for abs(r) <= ln(2) / 2."""
+    return (power_series64(r) * r + 1.0) * r + 1.0
+
+
+@inlined
+def near_series32(r):
+    """(exp(r) - 1 - r) / r**2, for errors relative to exp(r)."""
+    return horner(r, f32(0.001383873), f32(0.008369208), f32(0.041668106), f32(0.16666517), f32(0.49999994))
+
+
+@inlined
+def near_exp32(r):
+    return (near_series32(r) * r + f32(1.0)) * r + f32(1.0)
+
+
 @both
 def exp(x):
     """e**x"""
-    q, a, b = split(at_most(at_least(x, LEAST64), MOST64))
-    return (1.0 + q) * a * b
+    x = at_most(at_least(x, LEAST64), MOST64)
+    small = bits64(x) < 0
+    magic = RAISED64 if small else LOWERED64
+    lifted = x * 1.4426950408889634 + magic
+    k = lifted - magic
+    y = near_exp64((x - k * LN2_HI64) - k * LN2_LO64) * float64_of(bits64(lifted) << PLACES64)
+    return y * (DOWN64 if small else UP64)
+
+
+@both
+def exp_nonpositive(x):
+    """e**x for x <= 0"""
+    x = at_least(x, LEAST64)
+    lifted = x * 1.4426950408889634 + RAISED64
+    k = lifted - RAISED64
+    y = near_exp64((x - k * LN2_HI64) - k * LN2_LO64) * float64_of(bits64(lifted) << PLACES64)
+    return y * DOWN64
 
 
 @both
@@ -121,16 +160,17 @@ def mantissa64(x):
     a = x * 18014398509481984.0 if tiny else x
     b = bits64(a) + (0x3FF0000000000000 - 0x3FE6A09E667F3BCD)  # so that the exponent field counts from sqrt(1/2)
     m = float64_of((b & 0x000FFFFFFFFFFFFF) + 0x3FE6A09E667F3BCD)
-    return (float64_of(((b >> 52) - 1023) + 0x4338000000000000) - MAGIC64) - (54.0 if tiny else 0.0), m - 1.0
+    k = float64_of(i64(u64(b) >> 52) + (0x4338000000000000 - 1023)) - MAGIC64
+    return k - (54.0 if tiny else 0.0), m - 1.0
 
 
 @inlined
 def mantissa32(x):
     tiny = x < f32(1.17549435e-38)
     a = x * f32(33554432.0) if tiny else x
-    b = i32(bits32(a) + (0x3F800000 - 0x3F3504F3))
+    b = i32(bits32(a) - 0x3F3504F3)
     m = float32_of(i32((b & 0x007FFFFF) + 0x3F3504F3))
-    return f32(i32((b >> 23) - 127)) - (f32(25.0) if tiny else f32(0.0)), m - f32(1.0)
+    return f32(i32(b >> 23)) - (f32(25.0) if tiny else f32(0.0)), m - f32(1.0)
 
 
 mantissa = by_width(mantissa32, mantissa64)
@@ -153,12 +193,19 @@ def log_terms64(f):
 
 
 @inlined
-def log_terms32(f):
+def log_series32(f):
+    """(log(1 + f) - f + f**2 / 2) / f**3"""
     z = f * f
     even = horner(z, f32(7.0376836292e-2), f32(1.1676998740e-1), f32(1.4249322787e-1), f32(2.0000714765e-1),
                   f32(3.3333331174e-1))
     odd = horner(z, f32(-1.1514610310e-1), f32(-1.2420140846e-1), f32(-1.6668057665e-1), f32(-2.4999993993e-1))
-    p = even + odd * f
+    return even + odd * f
+
+
+@inlined
+def log_terms32(f):
+    p = log_series32(f)
+    z = f * f
     return f32(0.5) * z, (f * z) * p
 
 
@@ -166,19 +213,28 @@ log_terms = by_width(log_terms32, log_terms64)
 
 
 @both
-def log_sum(k, f):
-    """a, b with log(2**k * (1 + f)) = a - b, and a exact and the greater one unless it is 0."""
-    h, t = log_terms(f)
-    return k * LN2_HI64, (h - (t + k * LN2_LO64)) - f
-
-
-@both
 def log_parts(x):
-    """log(x) for x > 0, and what was lost in rounding it."""
+    """log(x) for x > 0, and what was lost in rounding it: of two parts the first is exact, and the greater one or 0."""
     k, f = mantissa(x)
-    a, b = log_sum(k, f)
+    h, t = log_terms(f)
+    a, b = k * LN2_HI64, (h - (t + k * LN2_LO64)) - f
     y = a - b
     return y, (a - y) - b
+
+
+@inlined
+def log_of64(k, f):
+    """log(2**k * (1 + f))"""
+    h, t = log_terms64(f)
+    return k * LN2_HI64 + (f - (h - (t + k * LN2_LO64)))
+
+
+@inlined
+def log_of32(k, f):
+    p = log_series32(f)
+    z = f * f
+    t = (f * p) * z + k * LN2_LO32
+    return k * LN2_HI32 + (f + (t - f32(0.5) * z))
 
 
 @inlined
@@ -192,25 +248,23 @@ def log_at_edges(x, y):
 def log(x):
     """The natural logarithm."""
     k, f = mantissa(x)
-    a, b = log_sum(k, f)
-    return log_at_edges(x, a - b)
+    y = (log_of64(k, f) + (0.0 if x < INF else x)) - (INF if x == 0.0 else 0.0)
+    return NAN if x < 0.0 else y
 
 
 @inlined
 def _log1p_finite64(x):
     """1 + x = 2**k * m with m as in ``mantissa64``, and m - 1 = (2**-k - 1) + 2**-k x, rounded once."""
-    e = (bits64(1.0 + x) + (0x3FF0000000000000 - 0x3FE6A09E667F3BCD)) >> 52
+    e = i64(u64(bits64(1.0 + x) + (0x3FF0000000000000 - 0x3FE6A09E667F3BCD)) >> 52)
     scale = float64_of((2048 - e) << 52)  # 4 * 2**-k, which is no subnormal number
-    a, b = log_sum(float64_of((e - 1023) + 0x4338000000000000) - MAGIC64, (x * 0.25) * scale + (scale * 0.25 - 1.0))
-    return a - b
+    return log_of64(float64_of((e - 1023) + 0x4338000000000000) - MAGIC64, (x * 0.25) * scale + (scale * 0.25 - 1.0))
 
 
 @inlined
 def _log1p_finite32(x):
     e = i32(i32(bits32(f32(1.0) + x) + (0x3F800000 - 0x3F3504F3)) >> 23)
     scale = float32_of(i32((256 - e) << 23))
-    a, b = log_sum(f32(i32(e - 127)), (x * f32(0.25)) * scale + (scale * f32(0.25) - f32(1.0)))
-    return a - b
+    return log_of32(f32(i32(e - 127)), (x * f32(0.25)) * scale + (scale * f32(0.25) - f32(1.0)))
 
 
 @both
@@ -251,20 +305,20 @@ def tanh(x):
 
 @inlined
 def sigmoid(x):
-    e = exp(-abs(x))
+    e = exp_nonpositive(-abs(x))
     return (like(x, 1) if x >= 0 else e) / (like(x, 1) + e)
 
 
 @inlined
 def softplus(x):
-    return maximum(x, like(x, 0)) + log1p_finite(exp(-abs(x)))
+    return maximum(x, like(x, 0)) + log1p_finite(exp_nonpositive(-abs(x)))
 
 
 @inlined
 def logaddexp(x, y):
     if x == y:
         return x + like(x, 0.6931471805599453)
-    return (x if x > y else y) + log1p_finite(exp(-abs(x - y))) if x == x and y == y else x + y
+    return (x if x > y else y) + log1p_finite(exp_nonpositive(-abs(x - y))) if x == x and y == y else x + y
 
 
 @inlined

@@ -63,44 +63,46 @@ extern "C" __global__ void __launch_bounds__(128) softmax(const f32 *__restrict_
     const f32 u6_ = across(s2_, bits);
     s2_ = maximum(s2_, u6_);
   }
-  const bool t7_ = (abs(s2_) < inf(s2_));
-  const f32 t8_ = (t7_ ? s2_ : f32(0.0));
-  f32 s9_ = f32(0.0);
-  Vector<f32, 4> x10_[8];
+  const bool t7_ = (s2_ == f32(minus(SYMC_INF)));
+  const f32 t8_ = (t7_ ? f32(0.0) : s2_);
+  const bool t9_ = (t8_ == f32(SYMC_INF));
+  f32 s10_ = f32(0.0);
+  Vector<f32, 4> x11_[8];
   #pragma unroll
   for (int c = 0; c < 8; ++c) {
-    const i32 j11_ = (c * 32 + lane) * 4;
-    if (live && j11_ < n1) {
+    const i32 j12_ = (c * 32 + lane) * 4;
+    if (live && j12_ < n1) {
       #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const f32 t13_ = x0_[c].at[e];
-        const f32 t14_ = (t13_ - t8_);
-        const f32 t15_ = exp(t14_);
-        s9_ = (s9_ + t15_);
-        x10_[c].at[e] = t15_;
+        const f32 t14_ = x0_[c].at[e];
+        const f32 t15_ = (t14_ - t8_);
+        const f32 t16_ = exp(t15_);
+        s10_ = (s10_ + t16_);
+        x11_[c].at[e] = t16_;
       }
     }
   }
   #pragma unroll
   for (int bits = 16; bits > 0; bits /= 2) {
-    const f32 u16_ = across(s9_, bits);
-    s9_ = (s9_ + u16_);
+    const f32 u17_ = across(s10_, bits);
+    s10_ = (s10_ + u17_);
   }
-  const bool t17_ = (abs(s9_) < inf(s9_));
-  const f32 t18_ = (t17_ ? s9_ : f32(SYMC_NAN));
-  const f32 t19_ = (f32(1.0) / t18_);
+  const f32 t18_ = (t9_ ? f32(SYMC_INF) : s10_);
+  const bool t19_ = (abs(t18_) < inf(t18_));
+  const f32 t20_ = (t19_ ? t18_ : f32(SYMC_NAN));
+  const f32 t21_ = (f32(1.0) / t20_);
   #pragma unroll
   for (int c = 0; c < 8; ++c) {
-    const i32 j20_ = (c * 32 + lane) * 4;
-    if (live && j20_ < n1) {
-      Vector<f32, 4> y21_;
+    const i32 j22_ = (c * 32 + lane) * 4;
+    if (live && j22_ < n1) {
+      Vector<f32, 4> y23_;
       #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        const f32 t23_ = x10_[c].at[e];
-        const f32 t24_ = (t23_ * t19_);
-        y21_.at[e] = t24_;
+        const f32 t25_ = x11_[c].at[e];
+        const f32 t26_ = (t25_ * t21_);
+        y23_.at[e] = t26_;
       }
-      store_vector(o0 + row * n1 + j20_, y21_);
+      store_vector(o0 + row * n1 + j22_, y23_);
     }
   }
 }

@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from symc.ir.facts import Between
+from symc.ir.op import Fold
 from symc.ir.text import splat_of
 from symc.ir.value import Value
-from symc.opt.facts.fact import Fact, above, transfer
+from symc.opt.facts.fact import Fact, above, both, transfer
 from symc.opt.facts.transfer.ends import INF, Ends, distance, ends, may_be, negated, of_floats, rounded
 
 
@@ -26,7 +27,24 @@ def _sub(v: Value, given: list[Fact]) -> Fact:
     x, y = given
     if v.operands[0] is v.operands[1]:
         return Fact(0.0, 0.0, x.nan or x.inf, False, integer=True)
-    return _sum(v, x, negated(y))
+    out = _sum(v, x, negated(y))
+    if _is_greatest(v.operands[1], v.operands[0]):
+        return both(out, Fact(high=0.0))
+    return both(out, Fact(low=0.0)) if _is_greatest(*v.operands) else out
+
+
+def _is_greatest(m: Value, x: Value) -> bool:
+    """True if elements of ``m`` are the greatest of those of ``x`` beside them, or 0 where these are all -inf."""
+    if m.op.name != "broadcast":
+        return False
+    (top,), kept = m.operands, m.attrs["axes"]
+    if top.op.name == "where":
+        test, zero, least = top.operands[0], splat_of(top.operands[1]), splat_of(top.operands[0].operands[-1])
+        top = top.operands[2]
+        if test.op.name != "eq" or test.operands[0] is not top or zero != 0 or least is None or least != -INF:
+            return False
+    found = isinstance(top.op.lowering, Fold) and top.op.lowering.kind == "maximum" and top.operands[0] is x
+    return found and kept == tuple(a for a in range(x.ndim) if a not in top.attrs["axes"])
 
 
 def _sum(v: Value, x: Fact, y: Fact) -> Fact:
