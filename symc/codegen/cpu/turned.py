@@ -30,7 +30,7 @@ def lies_along(v: Value) -> int | None:
 
 
 def few_along(v: Value) -> int | None:
-    """That axis, if it has a few elements, whose loop so goes inside of the others; not if rows are as short."""
+    """Such an axis of a few elements, whose loop so goes inside of the others; not if rows are as short."""
     axis, shape = lies_along(v), v.attrs["shape"]
     if axis is None or isinstance(shape[-1], int) and shape[-1] <= FEW:
         return None

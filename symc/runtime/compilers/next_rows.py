@@ -21,7 +21,7 @@ LEAST = 1024
 
 
 class Row(NamedTuple):
-    """What a loop of ``length`` steps, over ``inner``, reads in each step of the one around it, over ``outer``."""
+    """Row that a loop of ``length`` steps, over ``inner``, reads in each step of the one around it, over ``outer``."""
 
     place: ast.Subscript
     outer: str
