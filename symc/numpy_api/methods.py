@@ -12,10 +12,10 @@ from symc.ir.types import as_dtype
 from symc.tensors.public import API, located
 from symc.tensors.tensor import Tensor
 
-#: Methods that are the function of the same name with the tensor as first argument.
+#: Methods that are the function of the same name with the tensor as first argument. (Those that write: ``updates``.)
 METHODS = (
     "sum prod mean max min any all argmax argmin std var ptp cumsum cumprod ravel squeeze swapaxes repeat take dot "
-    "round clip sort argsort conj conjugate diagonal trace nonzero searchsorted argpartition partition"
+    "round clip argsort conj conjugate diagonal trace nonzero searchsorted argpartition"
 ).split()
 
 

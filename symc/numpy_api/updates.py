@@ -207,13 +207,12 @@ def _scatter(x: Value, p: Parsed, u: Value, mode: str) -> Value:
 # --- methods that write -----------------------------------------------------------------------------------------------
 
 
-def _writer(name: str) -> Callable[..., Any]:
-    """A method that writes to the array; outside of traces the function of that name, if there is one."""
-    otherwise = getattr(Tensor, name, None)
+def _writer(name: str, function: bool) -> Callable[..., Any]:
+    """A method that writes to the array; outside of traces the ``function`` of that name, if it is one."""
 
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        if active() is None and otherwise is not None:
-            return otherwise(self, *args, **kwargs)
+        if active() is None and function:
+            return API[name](self, *args, **kwargs)
         return PROTOCOLS["write_by"](name, self, args, kwargs)
 
     call.__name__ = name
@@ -221,5 +220,5 @@ def _writer(name: str) -> Callable[..., Any]:
     return call
 
 
-for _name in ("fill", "put", "sort", "partition"):
-    setattr(Tensor, _name, _writer(_name))
+for _name, _function in {"fill": False, "put": False, "sort": True, "partition": True}.items():
+    setattr(Tensor, _name, _writer(_name, _function))
