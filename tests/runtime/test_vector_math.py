@@ -96,3 +96,16 @@ def test_special_values_are_those_of_numpy(dtype):
             np.testing.assert_allclose(y, want, rtol=8 * np.finfo(dtype).eps, atol=0, err_msg=name)
             known = ~np.isnan(want)
             np.testing.assert_array_equal(np.signbit(y[known]), np.signbit(want[known]), err_msg=name)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 17])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_of_exponentials_that_vanish_are_zero(dtype, n):
+    """LLVM takes a factor that all have out of a sum: what is left of each must be 0 too, or the sum is its rest."""
+    x = sc.input("x", dtype, shape=("k", n))
+    f = sc.compile([sc.sum(sc.exp(-abs(x)), axis=1), sc.logsumexp(x, axis=1), sc.sum(sc.exp(x), axis=1),
+                    sc.sum(sc.exp(-x * x), axis=1), sc.sum(sc.special.erfc(abs(x)), axis=1)], [x])
+    for away in (-np.inf, -1e4, -800.0):
+        gone, whole, *others = f(np.full((3, n), away, dtype))
+        assert not gone.any() and not any(a.any() for a in others)
+        np.testing.assert_allclose(whole, away + np.log(n) if np.isfinite(away) else away, rtol=1e-6)

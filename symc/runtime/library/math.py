@@ -48,8 +48,9 @@ LN2_HI32, LN2_LO32 = f32(0.693359375), f32(-2.12194440e-4)
 #: Of the format: bias of exponents, bits of mantissas, the least positive number, and one whose square is 0.
 BIAS64, BIAS32, PLACES64, PLACES32 = 1023.0, f32(127.0), 52, 23
 FIRST64, FIRST32, TINY64, TINY32 = 5e-324, f32(1e-45), 1e-300, f32(1e-35)
-#: Bounds beyond which exp is 0, exp is infinite, exp(-x) adds nothing to 1, and tanh is 1.
-LEAST64, LEAST32, MOST64, MOST32 = -746.0, f32(-104.0), 710.0, f32(89.0)
+#: Bounds beyond which exp is 0, exp is infinite, exp(-x) adds nothing to 1, and tanh is 1. The first is where the power
+#: of two that depends on x is 0: in a sum LLVM takes the constant one out, and what is left would not vanish.
+LEAST64, LEAST32, MOST64, MOST32 = -1064.0, f32(-132.4), 710.0, f32(89.0)
 ALL_LOST64, ALL_LOST32, EVEN64, EVEN32 = -40.0, f32(-18.0), 22.0, f32(10.0)
 #: Parts of a power of two that is no normal number: what is multiplied last, where x is negative and where it is not,
 #: and MAGIC for the exponent of the other part.
