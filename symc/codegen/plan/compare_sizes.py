@@ -33,21 +33,23 @@ def _multiple_atom(monomial: Monomial, of: int) -> bool:
                for a, _ in monomial)
 
 
-#: In sizes of more calls only the first is left out.
+#: In sizes of more calls only the first is left out, an extreme if there is one.
 _MOST_CALLS = 4
 
 
 def _lower_bounds(x: Size) -> list[Size]:
     """Sizes that are never above ``x``, with one of its calls less: of every call, as one may hold only with another
     left out before it, and which comes first depends on names."""
-    found: list[list[Size]] = []
+    extremes: list[list[Size]] = []
+    quotients: list[list[Size]] = []
     for monomial, c in x.terms if isinstance(x, Dim) else ():
         if len(monomial) == 1 and monomial[0][1] == 1 and isinstance(monomial[0][0], Call):
             call = monomial[0][0]
             rest = x - Dim(((monomial, c),))
             a, b = call.args
             if call.fn == ("max" if c > 0 else "min"):
-                found.append([rest + a * c, rest + b * c])
+                extremes.append([rest + a * c, rest + b * c])
             elif call.fn == "floordiv" and isinstance(b, int) and b > 0 and c % b == 0:
-                found.append([rest + (a - (b - 1) * (c > 0)) * (c // b)])  # a / b >= a // b >= (a - b + 1) / b
+                quotients.append([rest + (a - (b - 1) * (c > 0)) * (c // b)])  # a / b >= a // b >= (a - b + 1) / b
+    found = extremes + quotients
     return [bound for bounds in found[: None if len(found) <= _MOST_CALLS else 1] for bound in bounds]

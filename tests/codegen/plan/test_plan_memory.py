@@ -25,6 +25,7 @@ from symc.ir.op import lookup
 from symc.ir.ops.kernel import fused
 from symc.ir.parse import parse
 from symc.ir.plan import Step
+from symc.ir.size_extremes import maximum
 from symc.ir.size_values import evaluate
 from symc.ir.types import TensorType
 from symc.ir.value import Region, fresh_input, param
@@ -159,6 +160,13 @@ def test_slots_share_equal_comparable_and_joined_sizes():
 ])
 def test_at_least(a, b, known):
     assert at_least(a, b) is known
+
+
+@pytest.mark.parametrize("count", range(1, 12))
+def test_the_greatest_of_a_slot_and_many_others_holds_each(count):
+    """However many sizes are rounded up in one formula, the maximum is looked at."""
+    total = sum((aligned(maximum(8 * k, 8 * N * (k + 1))) for k in range(count)), start=aligned(24 * M))
+    assert at_least(maximum(64, total) + 64, 64 + total)
 
 
 # --- many values ------------------------------------------------------------------------------------------------------
