@@ -18,7 +18,7 @@ def minimum(a: Size, b: Size) -> Size:
 
 
 def _of_quotients(a: Size, b: Size) -> tuple[Size, Size, int] | None:
-    """What two sizes are quotients of, if they are by one number: they are in the same order."""
+    """The operands and the number of two quotients by one number: they are in the order of their operands."""
     calls = [_quotient(x) for x in (a, b)]
     if calls[0] is None or calls[1] is None or calls[0][1] != calls[1][1]:
         return None

@@ -26,7 +26,7 @@ DIFFERENTIABLE = [op for op in SAMPLED if op.derivative is not None and not op.t
 CONSTANT = [
     "eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "signbit", "and", "or", "xor", "not",
     "shl", "shr", "argmax", "argmin", "any", "all", "argsort", "top_places", "searchsorted", "iota", "size", "places",
-    "check_index", "bounded", "stop_gradient", "converged",
+    "check_index", "bounded", "exp_nonpositive", "stop_gradient", "converged",
     "position", "random_bits", "derive_key", "split_key", "philox64", "philox32", "unit_uniform", "unit_normal",
     "unit_exponential", "unit_gumbel", "below", "poisson_draw", "binomial_draw", "pool_index",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.ir import dim
+from symc.ir import size_extremes
 from symc.ir.dim import size_name
 from symc.ir.parse import parse
 from symc.ir.size_values import evaluate
@@ -39,7 +39,7 @@ def size(form):
         return form
     op, a, b = form
     if op in (min, max):
-        which = dim.minimum if op is min else dim.maximum
+        which = size_extremes.minimum if op is min else size_extremes.maximum
         return user_size(which(*[x.dim if isinstance(x, SymbolicSize) else x for x in (size(a), size(b))]))
     return op(size(a), size(b))
 

@@ -123,8 +123,10 @@ class Instructions(Statements):
         return self.bounded(self.narrow(x, t) or super().cast(x, t), self.interval(x))
 
     def narrow(self, x: Scalar, t: str) -> Scalar | None:
-        """What is wide only while it is computed, computed in its own type: its lower bits are those of its operands'.
-        LLVM would do so, but not where it knows what bits there are, and vectors of 64 bits have an eighth as many."""
+        """An operation that is wide only while it is computed, in its own type.
+
+        Its lower bits are those of its operands'. LLVM would do so, but not where it knows what bits there are, and
+        vectors of 64 bits have an eighth as many."""
         sign, *operands = self.made.get(x.ref, ("",))
         if not sign or t in FLOATS or t in PARTS or t == "bool" or width(t) == 64:
             return None

@@ -263,7 +263,7 @@ class IRBuilder(Instructions):
 
     @contextmanager
     def goto_block(self, block: Block) -> Iterator[None]:
-        """What is written inside comes to the end of the block, before what ends it."""
+        """Write at the end of the block, before what ends it."""
         here, self.block = self.block, block
         yield
         self.block = here
