@@ -77,9 +77,9 @@ def _summary(documents: list[Document]) -> str:
     ahead = sum(ratio < 1 for ratio in ratios)
     slow = [f"{name} in {sum(name in d['rows'] for d in documents)}" for name in PEERS if PEERS[name].slow]
     return f"""\
-One thread, CPU time of a call, the peers of a row in turns in one run. In {ahead} of {len(ratios)} cases symc is ahead (a ratio
-below 1) of the best of NumPy, JAX, PyTorch, PyTensor, CasADi and others. Compilers that take seconds to minutes are not
-in every row: {", ".join(slow)}.
+One thread, CPU time of a call, the peers of a row in turns in one run. In {ahead} of {len(ratios)} cases symc is
+ahead (a ratio below 1) of the best of NumPy, JAX, PyTorch, PyTensor, CasADi and others. Compilers that take seconds to
+minutes are not in every row: {", ".join(slow)}.
 The last column compares with fused loops that were written by hand for the case and compiled by Numba with fast math.
 """
 
