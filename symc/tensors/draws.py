@@ -11,18 +11,19 @@ from typing import Any
 
 from symc.tracebacks import USER, kind_of
 
-#: The state of NumPy's global generator, as far as it is compared, before anything was drawn or seeded.
-_FRESH = (623, 0, 0.0)
+#: The place of NumPy's global generator in its block, from which on nothing was drawn since it was made or seeded.
+FRESH = 623
 _thread = threading.local()
 
 
 def _drawn() -> tuple[Any, Any]:
-    """Something that changes with each draw from the global generators; None for those that are not imported."""
+    """Something that changes with each draw from the global generators; None for one that is fresh or not imported."""
     of_numpy, of_python = sys.modules.get("numpy.random"), sys.modules.get("random")
     state = None
     if of_numpy is not None:
         found = of_numpy.get_state(legacy=False)
-        state = (found["state"]["pos"], found["has_gauss"], found["gauss"])
+        place, more = found["state"]["pos"], found["has_gauss"]
+        state = (place, more, found["gauss"]) if place < FRESH or more else None
     return state, None if of_python is None else hash(of_python.getstate())
 
 
@@ -39,7 +40,7 @@ def draws_are_told() -> Iterator[None]:
     finally:
         _thread.watches = False
     now = _drawn()
-    if now[0] not in (None, of_numpy or _FRESH) or of_python not in (None, now[1]):
+    if now[0] not in (None, of_numpy) or of_python not in (None, now[1]):
         warnings.warn("random numbers of NumPy or Python were drawn while a function was traced: they are constants, "
                       "the same in every call and step; sc.random.normal(key, shape) and its kin draw new ones, or "
                       "draw outside and give them as an argument", stacklevel=_depth())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -39,3 +41,11 @@ def test_generators_keys_and_numbers_that_are_given_are_not_told(traced):
             traced(draw)
         random.random()
         np.random.rand()
+
+
+@pytest.mark.parametrize(("draw", "told"), [("np.random.rand()", True), ("np.random.default_rng(0).normal()", False)])
+def test_the_first_use_of_numpys_generators_may_be_in_a_trace(draw, told):
+    """NumPy imports them when they are first named."""
+    code = f"import numpy as np, symc as sc; sc.jit(lambda x: x + {draw})(1.0)"
+    run = subprocess.run([sys.executable, "-W", "error::UserWarning", "-c", code], capture_output=True, text=True)
+    assert ("they are constants" in run.stderr) is told and (run.returncode != 0) is told, run.stderr
