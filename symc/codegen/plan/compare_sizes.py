@@ -33,23 +33,33 @@ def _multiple_atom(monomial: Monomial, of: int) -> bool:
                for a, _ in monomial)
 
 
-#: In sizes of more calls only the first is left out, an extreme if there is one.
+#: In sizes of more calls only the deepest is left out.
 _MOST_CALLS = 4
 
 
 def _lower_bounds(x: Size) -> list[Size]:
     """Sizes that are never above ``x``, with one of its calls less: of every call, as one may hold only with another
-    left out before it, and which comes first depends on names."""
-    extremes: list[list[Size]] = []
-    quotients: list[list[Size]] = []
+    left out before it, and which comes first depends on names.
+
+    The deepest comes first, and of two an extreme: what it holds may be what the others are taken from, as they are.
+    """
+    found: list[tuple[int, list[Size]]] = []
     for monomial, c in x.terms if isinstance(x, Dim) else ():
         if len(monomial) == 1 and monomial[0][1] == 1 and isinstance(monomial[0][0], Call):
             call = monomial[0][0]
             rest = x - Dim(((monomial, c),))
             a, b = call.args
             if call.fn == ("max" if c > 0 else "min"):
-                extremes.append([rest + a * c, rest + b * c])
+                found.append((2 * _depth(call) + 1, [rest + a * c, rest + b * c]))
             elif call.fn == "floordiv" and isinstance(b, int) and b > 0 and c % b == 0:
-                quotients.append([rest + (a - (b - 1) * (c > 0)) * (c // b)])  # a / b >= a // b >= (a - b + 1) / b
-    found = extremes + quotients
-    return [bound for bounds in found[: None if len(found) <= _MOST_CALLS else 1] for bound in bounds]
+                bound = rest + (a - (b - 1) * (c > 0)) * (c // b)  # a / b >= a // b >= (a - b + 1) / b
+                found.append((2 * _depth(call), [bound]))
+    found.sort(key=lambda f: -f[0])
+    return [bound for _, bounds in found[: None if len(found) <= _MOST_CALLS else 1] for bound in bounds]
+
+
+@functools.lru_cache(maxsize=4096)
+def _depth(call: Call) -> int:
+    """The number of calls that are nested in a call, itself included."""
+    return 1 + max((_depth(atom) for x in call.args if isinstance(x, Dim) for monomial, _ in x.terms
+                    for atom, _ in monomial if isinstance(atom, Call)), default=0)

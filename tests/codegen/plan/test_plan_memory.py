@@ -167,6 +167,7 @@ def test_the_greatest_of_a_slot_and_many_others_holds_each(count):
     """However many sizes are rounded up in one formula, the maximum is looked at."""
     total = sum((aligned(maximum(8 * k, 8 * N * (k + 1))) for k in range(count)), start=aligned(24 * M))
     assert at_least(maximum(64, total) + 64, 64 + total)
+    assert at_least(aligned(maximum(8 * N, total)), total)  # where the next slot begins
 
 
 # --- many values ------------------------------------------------------------------------------------------------------
