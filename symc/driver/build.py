@@ -18,6 +18,7 @@ from symc.ir.record import replace
 from symc.ir.traverse import Substitution, free_inputs, oldest_first
 from symc.ir.value import Value, first_line
 from symc.tensors.convert import as_tensor
+from symc.tensors.draws import tell_of_standing
 from symc.tensors.leaves import leaf_of, leaves_of_size, parts_of
 from symc.tensors.pytree import Nest, flatten, unflatten
 from symc.tensors.state import Cell, SharedVariable
@@ -57,6 +58,7 @@ def build(
         closed = replace(closed, guards=(*guards, *least_guards(closed)))
         labels = of_outputs(leaves, roots[: len(leaves)], args)
     shared = tuple(leaf_of(v).shared for v in states)
+    tell_of_standing(name, shared, cells)
     return Built(closed, nest, slots, shared, _donated(donate, args), (*args, *states), changed, labels)
 
 

@@ -19,7 +19,7 @@ from symc.random.keys import derived, key_data
 from symc.tensors.public import located
 from symc.tensors.state import SharedVariable, shared
 from symc.tensors.tensor import Tensor
-from symc.transforms.control import traced_loop
+from symc.transforms.callbacks import traced_loop
 
 #: Keys are split off so many at a time: one kernel makes the keys of many draws.
 CHUNK = 32
@@ -30,13 +30,14 @@ class Generator:
 
     ``rng = sc.random.Generator(0)``; ``x = rng.normal((3,))``; ``f = sc.compile(x, updates=rng.updates())``. Every
     call of f then gives new numbers, and the same ones in every process. Without the updates every call gives the same
-    numbers. Not for the inside of loops, where every step would see the same key.
+    numbers, and a warning says so. Not for the inside of loops, where every step would see the same key.
     """
 
     @located
     def __init__(self, seed: Any = None, name: str = "rng"):
         self.seed = secrets.randbits(64) if seed is None else seed
         self.state: SharedVariable = shared(key_data(self.seed), name)
+        self.state.cell.draws = True
         self._draws = 0
 
     @located

@@ -1,11 +1,12 @@
-"""Warning of random numbers that are drawn while a function is traced, which makes constants of them."""
+"""Warnings of random numbers that are the same in every call: drawn while a function is traced, which makes constants
+of them, or by a generator that the function does not advance."""
 
 from __future__ import annotations
 
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,6 +45,16 @@ def draws_are_told() -> Iterator[None]:
         warnings.warn("random numbers of NumPy or Python were drawn while a function was traced: they are constants, "
                       "the same in every call and step; sc.random.normal(key, shape) and its kin draw new ones, or "
                       "draw outside and give them as an argument", stacklevel=_depth())
+
+
+def tell_of_standing(name: str, read: Iterable[Any], updated: Iterable[Any]) -> None:
+    """Warn of generators among the cells that a function reads, of those that it does not update."""
+    for cell in read:
+        if cell.draws and not any(cell is other for other in updated):
+            warnings.warn(f"{name} draws from the generator {cell.name!r} and does not advance it: every call has the "
+                          "same numbers. sc.compile(..., updates=rng.updates()) advances it, a jitted function takes a "
+                          "key as an argument; where the same are meant, sc.random.key(seed) says so",
+                          stacklevel=_depth())
 
 
 def _depth() -> int:

@@ -37,8 +37,8 @@ _cells: weakref.WeakSet[Cell] = weakref.WeakSet()
 class Cell:
     """The storage of a shared variable. ``lock`` is held by whoever reads or replaces ``array``."""
 
-    __slots__ = ("__weakref__", "array", "borrowed", "claims", "dims", "leaf", "loc", "lock", "name", "pending",
-                 "running", "serial", "type", "updated", "version", "watched")  # fmt: skip
+    __slots__ = ("__weakref__", "array", "borrowed", "claims", "dims", "draws", "leaf", "loc", "lock", "name",
+                 "pending", "running", "serial", "type", "updated", "version", "watched")  # fmt: skip
 
     def __init__(self, array: np.ndarray, type_: TensorType, name: str, loc: Loc | None = None,
                  dims: Labels | None = None):
@@ -51,6 +51,7 @@ class Cell:
         self.claims: tuple[weakref.ref, ...] = ()  # of calls that do not look whether it is where the last one left it
         self.version = 0  # counts changes of the array
         self.updated = False  # there is a function that updates it
+        self.draws = False  # random numbers are made of it, the same again in a function that does not update it
         self.serial = next(_serials)  # functions take the locks of several cells in this order
         _cells.add(self)
 

@@ -7,7 +7,6 @@ Nests are taken apart here and put together again, dtypes and shapes of carries 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
 from symc.numpy_api.promotion import common_dtype
 from symc.tensors import pytree as nest
-from symc.tensors.callsite import user_code
 from symc.tensors.convert import as_tensor, convert
 from symc.tensors.deferred import Deferred
 from symc.tensors.labels import Labels, dims_of
@@ -33,6 +31,7 @@ from symc.tensors.public import API, public
 from symc.tensors.pytree import Nest
 from symc.tensors.sizes import named_size, size_of, user_size
 from symc.tensors.tensor import Tensor
+from symc.transforms.callbacks import call_traced, check_callback, said
 from symc.transforms.taps import has_taps, without_taps
 
 Carries = list[Tensor]
@@ -41,9 +40,6 @@ TRIES = 4
 KEEPS = "a carry keeps its structure in every step"
 CAPTURED = ("a Variable of unknown type is known inside of a body only as a carry, a row or an operand; "
             "or give it a dtype and a shape")
-#: The function of a loop that is being traced, for what means something else inside a loop.
-traced_loop: ContextVar[str] = ContextVar("traced_loop", default="")
-_LOOPS = ("scan", "while_loop")
 
 
 # --- scan -------------------------------------------------------------------------------------------------------------
@@ -69,13 +65,15 @@ def scan(step: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: Any
     >>> sc.compile([last, sums])([1.0, 2.0, 3.0])
     [array(6.), array([1., 3., 6.])]
     """
+    check_callback(step, "scan: step", "carry", "x")
     if until is not None:
+        check_callback(until, "scan: until", "carry", "y")
         from symc.transforms.until import steps_until
 
         rows, structure = _tensors(xs, "xs")
         most = user_size(_length(rows, structure, length))
         xs, length = steps_until(step, init, nest.unflatten(structure, rows), most, reverse, until, while_count)
-    if callable(step) and has_taps(init):
+    if has_taps(init):
         step, init, histories = without_taps(step, init)
         final, ys = scan(step, init, xs, length, reverse)
         return histories(final), ys
@@ -89,10 +87,10 @@ def scan(step: Callable[[Any, Any], Any], init: Any, xs: Any = None, length: Any
         leaves = [_leaf(c.value.type, "a carry of scan", dims_of(c)) for c in carry]
         elements = [_leaf(element_type(x.type), "a row of scan", dims_of(r)[1:])
                     for x, r in zip(xs_values, rows, strict=True)]
-        out = _call(step, "scan: step", nest.unflatten(structure, _carried(leaves, carry)),
+        out = call_traced(step, "scan: step", nest.unflatten(structure, _carried(leaves, carry)),
                     nest.unflatten(xs_structure, _wrap(elements)))
         if not isinstance(out, tuple | list) or len(out) != 2:
-            raise InputError(f"scan: step must return a pair (carry, y), not {_said(out)}",
+            raise InputError(f"scan: step must return a pair (carry, y), not {said(out)}",
                              help="return carry, None when there is nothing to stack")
         new = _match(structure, out[0], "scan", "the new carry")
         ys, found["ys"] = _tensors(out[1], "y")
@@ -217,7 +215,7 @@ def _tensors(tree: Any, what: str) -> tuple[list[Tensor], Nest]:
             out.append(as_tensor(leaf))
         except SymcError as e:
             unknown = isinstance(leaf, Deferred)
-            raise InputError(f"{what}{path} is not an array: {_said(leaf)}", help=CAPTURED if unknown else None) from e
+            raise InputError(f"{what}{path} is not an array: {said(leaf)}", help=CAPTURED if unknown else None) from e
     return out, structure
 
 
@@ -231,24 +229,7 @@ def _match(structure: Nest, tree: Any, what: str, name: str) -> list[Tensor]:
 
 
 def _not_a_leaf(item: Any, what: str, name: str) -> Tensor:
-    raise InputError(f"{what}: {name} has {_said(item)} where an array was", help=KEEPS)
-
-
-def _said(item: Any) -> str:
-    return f"{type(item).__name__} {item!r:.40}".rstrip() if not isinstance(item, Tensor) else "a tensor"
-
-
-def _call(fn: Callable[..., Any], what: str, *args: Any) -> Any:
-    if not callable(fn):
-        raise InputError(f"{what} must be a function, not {_said(fn)}")
-    with user_code():
-        if not what.startswith(_LOOPS):
-            return fn(*args)
-        token = traced_loop.set(what)
-        try:
-            return fn(*args)
-        finally:
-            traced_loop.reset(token)
+    raise InputError(f"{what}: {name} has {said(item)} where an array was", help=KEEPS)
 
 
 # --- while ------------------------------------------------------------------------------------------------------------
@@ -272,14 +253,16 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
 def while_count(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any,
                 max_steps: Any = None) -> tuple[Any, Tensor]:
     """``while_loop``, with the number of steps that were taken."""
+    check_callback(cond, "while_loop: cond", "carry")
+    check_callback(body, "while_loop: body", "carry")
     starts, structure = _tensors(init, "init")
     limit = None if max_steps is None else _size(max_steps)
 
     def trace(carry: Carries) -> Traced:
         leaves = [_leaf(c.value.type, "a carry of while_loop", dims_of(c)) for c in carry]
         state = nest.unflatten(structure, _carried(leaves, carry))
-        go = _truth(_call(cond, "while_loop: cond", state), "while_loop: cond")
-        new = _match(structure, _call(body, "while_loop: body", state), "while_loop", "the new carry")
+        go = _truth(call_traced(cond, "while_loop: cond", state), "while_loop: cond")
+        new = _match(structure, call_traced(body, "while_loop: body", state), "while_loop", "the new carry")
         return Traced(leaves, new, [go])
 
     carry, traced = _settle("while_loop", starts, structure, trace)
@@ -307,6 +290,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
     >>> sc.compile(sc.fori_loop(0, n, lambda i, power: power * x, 1.0), [n, x])(10, 2.0)
     array(1024.)
     """
+    check_callback(body, "fori_loop: body", "i", "carry")
     low, high = size_of(lower), size_of(upper)
     if low is not None and high is not None:
         index = API["arange"](user_size(maximum(high - low, 0)))
@@ -365,9 +349,11 @@ def _choose(what: str, which: Value, fns: Sequence[Callable[..., Any]], operands
             names: Sequence[str]) -> Any:
     traced: list[tuple[list[Tensor], set[Value]]] = []
     structure: Nest | None = None
+    given = [f"operand {k}" for k in range(len(operands))]
     for fn, name in zip(fns, names, strict=True):
+        check_callback(fn, f"{what}: {name}", *given)
         with built() as made:
-            out = _call(fn, f"{what}: {name}", *operands)
+            out = call_traced(fn, f"{what}: {name}", *operands)
             leaves, own = _tensors(out, f"{what}: the result of {name}")
         if structure is None:
             structure = own

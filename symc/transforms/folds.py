@@ -9,7 +9,8 @@ from symc.errors import InputError, ShapeError
 from symc.tensors import pytree as nest
 from symc.tensors.public import API, public
 from symc.tensors.tensor import Tensor
-from symc.transforms.control import _call, _length, _match, _strong, _tensors, scan
+from symc.transforms.callbacks import call_traced, check_callback
+from symc.transforms.control import _length, _match, _strong, _tensors, scan
 
 
 @public()
@@ -24,6 +25,7 @@ def map_(fn: Callable[..., Any], *xs: Any) -> Any:
     """
     if not xs:
         raise InputError("map: there is nothing to map over")
+    check_callback(fn, "map: fn", *(f"row {k}" for k in range(len(xs))))
     return scan(lambda _, row: (None, fn(*row)), None, tuple(xs))[1]
 
 
@@ -35,12 +37,14 @@ def foldl(fn: Callable[[Any, Any], Any], init: Any, xs: Any) -> Any:
     >>> sc.compile(sc.foldl(lambda carry, row: 10 * carry + row, 0.0, x))([1.0, 2.0, 3.0])
     array(123.)
     """
+    check_callback(fn, "foldl: fn", "carry", "x")
     return scan(lambda carry, x: (fn(carry, x), None), init, xs)[0]
 
 
 @public()
 def foldr(fn: Callable[[Any, Any], Any], init: Any, xs: Any) -> Any:
     """``carry = fn(carry, x)`` over the rows of ``xs`` from the last to the first; returns the last carry."""
+    check_callback(fn, "foldr: fn", "carry", "x")
     return scan(lambda carry, x: (fn(carry, x), None), init, xs, reverse=True)[0]
 
 
@@ -54,6 +58,7 @@ def reduce(fn: Callable[[Any, Any], Any], xs: Any, init: Any = None) -> Any:
     >>> sc.compile(sc.reduce(sc.maximum, x))([1.0, 3.0, 2.0])
     array(3.)
     """
+    check_callback(fn, "reduce: fn", "carry", "x")
     if init is not None:
         return foldl(fn, init, xs)
     rows, structure = _tensors(xs, "xs")
@@ -77,6 +82,7 @@ def associative_scan(fn: Callable[[Any, Any], Any], xs: Any, reverse: bool = Fal
     >>> sc.compile(sc.associative_scan(sc.multiply, x))([1.0, 2.0, 3.0, 4.0])
     array([ 1.,  2.,  6., 24.])
     """
+    check_callback(fn, "associative_scan: fn", "left", "right")
     rows, structure = _tensors(xs, "xs")
     n = _length(rows, structure, None)
     rows = [_strong(r) for r in rows]
@@ -85,7 +91,8 @@ def associative_scan(fn: Callable[[Any, Any], Any], xs: Any, reverse: bool = Fal
 
     def combine(a: list[Tensor], b: list[Tensor]) -> list[Tensor]:
         left, right = (nest.unflatten(structure, p) for p in (a, b))
-        return _match(structure, _call(fn, "associative_scan: fn", left, right), "associative_scan", "the result of fn")
+        out = call_traced(fn, "associative_scan: fn", left, right)
+        return _match(structure, out, "associative_scan", "the result of fn")
 
     out = _prefixes(combine, rows, n) if isinstance(n, int) else _one_by_one(combine, rows)
     return nest.unflatten(structure, [API["flip"](r, 0) for r in out] if reverse else out)

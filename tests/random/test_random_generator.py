@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -25,10 +26,20 @@ def test_a_generator_advances_at_each_call():
     assert not np.isin(np.concatenate(f()), np.stack(first)).any() and rng.seed == 8
 
 
-def test_without_updates_nothing_changes():
-    rng = sc.random.Generator(7)
-    f = sc.compile(rng.uniform((3,)))
+def test_without_updates_nothing_changes_and_a_warning_says_so():
+    rng, other = sc.random.Generator(7), sc.random.Generator(8, name="other")
+    x = rng.uniform((3,))
+    with pytest.warns(UserWarning, match=r"drawn draws from the generator 'rng' and does not advance it") as said:
+        f = sc.compile(x, updates=other.updates(), name="drawn")
+    assert said[0].filename == __file__
     np.testing.assert_array_equal(f(), f())
+    with pytest.warns(UserWarning, match="jitted draws from the generator 'other'"):
+        sc.jit(lambda a: a + other.normal(), name="jitted")(1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sc.compile(x, updates=rng.updates())
+        sc.compile(rng.state * 1, updates={rng.state: rng.state})
+        sc.compile(sc.random.uniform(sc.random.key(7), (3,)))
 
 
 def test_functions_that_share_a_generator_do_not_repeat():

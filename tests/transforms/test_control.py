@@ -282,6 +282,37 @@ def test_saved_loops_come_back(tmp_path):
 X = sc.input("x", "float64", ("n", 3))
 S = sc.input("s", "float64", ())
 
+#: What calls a user's function, how it is called, and with how many arguments.
+CALLBACKS = [
+    (lambda f: sc.scan(f, 0.0, X), "scan: step is called with (carry, x)", 2),
+    (lambda f: sc.scan(lambda c, x: (c, x), 0.0, X, until=f), "scan: until is called with (carry, y)", 2),
+    (lambda f: sc.scan(f, sc.taps(sc.zeros((2, 3)), (-2, -1)), X), "scan: step is called with (carry, x)", 2),
+    (lambda f: sc.while_loop(f, lambda c: c, (S, S)), "while_loop: cond is called with (carry)", 1),
+    (lambda f: sc.while_loop(lambda c: True, f, (S, S)), "while_loop: body is called with (carry)", 1),
+    (lambda f: sc.fori_loop(0, 3, f, S), "fori_loop: body is called with (i, carry)", 2),
+    (lambda f: sc.fori_loop(0, sc.scalar("k", "int64"), f, S), "fori_loop: body is called with (i, carry)", 2),
+    (lambda f: sc.cond(S > 0, f, lambda: S), "cond: true_fn is called with no arguments", 0),
+    (lambda f: sc.cond(S > 0, lambda x: x, f, S), "cond: false_fn is called with (operand 0)", 1),
+    (lambda f: sc.switch(0, [lambda x, y: x, f], S, S), "switch: branch 1 is called with (operand 0, operand 1)", 2),
+    (lambda f: sc.map(f, X, X), "map: fn is called with (row 0, row 1)", 2),
+    (lambda f: sc.foldl(f, S, X), "foldl: fn is called with (carry, x)", 2),
+    (lambda f: sc.foldr(f, S, X), "foldr: fn is called with (carry, x)", 2),
+    (lambda f: sc.reduce(f, X), "reduce: fn is called with (carry, x)", 2),
+    (lambda f: sc.associative_scan(f, X), "associative_scan: fn is called with (left, right)", 2),
+]
+OF_ARGUMENTS = [lambda: S, lambda a: a, lambda a, b: a, lambda a, b, c: a]
+
+
+@pytest.mark.parametrize("use, text, count", CALLBACKS)
+def test_functions_of_other_arguments_are_refused_before_they_are_called(use, text, count):
+    for takes, fn in enumerate(OF_ARGUMENTS):
+        if takes == count:
+            continue
+        with pytest.raises(sc.InputError) as e:
+            use(fn)
+        assert text in str(e.value) and "test_control.py" in str(e.value)
+        assert ("a tuple is one argument" in str(e.value)) == (takes > count > 0)
+
 
 @pytest.mark.parametrize("mistake, error, text", [
     (lambda: sc.scan(lambda c, x: c, 0.0, X), sc.InputError, "must return a pair"),
