@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
 from symc.errors import InputError, ShapeError
 from symc.ir.dim import known_equal
-from symc.ir.ops.ensure import at_least
+from symc.ir.ops.banded import adjoint_band
+from symc.ir.ops.banded import solve_banded as banded
+from symc.ir.ops.ensure import at_least, ensured
+from symc.ir.ops.shape import concat, in_shape, slice_along
+from symc.ir.value import Value
 from symc.numpy_api.decompositions import svd
-from symc.numpy_api.equations import pinv, solve
+from symc.numpy_api.equations import pinv
 from symc.numpy_api.matrices import eps, linalg, longest, square
 from symc.numpy_api.promotion import common_dtype, rows
 from symc.tensors.convert import as_tensor, inexact_dtype
@@ -65,17 +70,50 @@ def hilbert(n: Any) -> Tensor:
 def solve_banded(l_and_u: tuple[int, int], ab: Any, b: Any) -> Tensor:
     """The x of a @ x = b, where row u + i - j of ``ab`` holds a[i, j].
 
-    There are l diagonals below the main one and u above. The matrix is filled with zeros and solved as any other.
+    There are l diagonals below the main one and u above; rows of ``a`` are exchanged where that keeps it stable. n
+    times the number of diagonals are the steps, of derivatives too. Raises LinAlgError for a singular matrix.
     """
-    low, high = l_and_u
-    t = as_tensor(ab)
-    if t.ndim != 2 or known_equal(t.value.shape[0], low + high + 1) is False:
+    low, high = map(operator.index, l_and_u)
+    t, y, n = _diagonals(ab, b, "solve_banded")
+    if min(low, high) < 0 or known_equal(t.value.shape[0], low + high + 1) is False:
         raise ShapeError(f"solve_banded: {low} and {high} diagonals are rows of {low + high + 1}", values=rows([t]))
-    i, j = _places(t.shape[1], t.shape[1])
-    row = high + i - j
-    inside = API["logical_and"](API["greater_equal"](row, 0), API["less_equal"](row, low + high))
-    band = API["getitem"](t, (API["clip"](row, 0, low + high), API["broadcast_to"](j, row.shape)))
-    return solve(API["where"](inside, band, API["zeros"]((), t.dtype)), b)
+    return _solved(ensured(t.value, (low + high + 1, n)), y, low, high)
+
+
+@linalg()
+def solveh_banded(ab: Any, b: Any, *, lower: bool = False) -> Tensor:
+    """The x of a @ x = b for a hermitian ``a``: row u + i - j of ``ab`` holds a[i, j] with j >= i, or with ``lower``
+    row i - j with i >= j.
+
+    Solved as ``solve_banded`` does: ``a`` need not be positive definite. Raises LinAlgError for a singular matrix.
+    """
+    t, y, n = _diagonals(ab, b, "solveh_banded")
+    up = t.value.shape[0] - 1
+    if not isinstance(up, int):
+        raise ShapeError("solveh_banded: the number of diagonals must be known", values=rows([t]))
+    half = ensured(t.value, (up + 1, n))
+    upper = adjoint_band(half, up) if lower else half
+    below = slice_along(adjoint_band(upper, 0), 0, 1, up)
+    return _solved(concat(upper, below, axis=0), y, up, up)
+
+
+def _solved(ab: Value, b: Tensor, low: int, up: int) -> Tensor:
+    v = ensured(b.value, (ab.shape[1], *b.value.shape[1:]))
+    x = banded(ab, in_shape(v, (v.shape[0], 1 if b.ndim == 1 else v.shape[1])), low=low, up=up)
+    return Tensor(in_shape(x, v.shape))
+
+
+def _diagonals(ab: Any, b: Any, name: str) -> tuple[Tensor, Tensor, Any]:
+    """Diagonals and right side in one dtype, and the number of rows of the matrix."""
+    t, y = as_tensor(ab), as_tensor(b)
+    if t.ndim != 2 or y.ndim not in (1, 2):
+        raise ShapeError(f"{name}: the diagonals have two axes, the right side one or two", values=rows([t, y]))
+    n = t.value.shape[1]
+    if known_equal(y.value.shape[0], n) is False:
+        raise ShapeError(f"{name}: the right side has {y.value.shape[0]} rows, the diagonals {n} columns",
+                         values=rows([t, y]))
+    dtype = inexact_dtype(common_dtype([t, y]))
+    return API["astype"](t, dtype), API["astype"](y, dtype), n
 
 
 @linalg()

@@ -25,6 +25,10 @@ MASK, V, W = X > 0, RNG.normal(size=9), RNG.random(9)
 NAN = np.where(I > 6, np.nan, X)
 NAN[2] = np.nan
 Z = X.round() + 1j * I
+#: (below, above) and diagonals of 5 columns, the main one the greatest.
+BANDS = [((low, up), np.where(np.arange(low + up + 1)[:, None] == up, 6, 1) + 0.3 * RNG.normal(size=(low + up + 1, 5)))
+         for low, up in ((1, 1), (2, 1), (0, 2), (3, 0), (0, 0))]
+RIGHT = RNG.normal(size=(5, 3))
 REAL = [X, NAN, I, I.astype("u1"), X.astype("f4"), MASK]
 AXES = [{}, {"axis": 0}, {"axis": 1, "keepdims": True}, {"axis": (0, 1), "keepdims": True}]
 
@@ -138,7 +142,9 @@ CASES = {
         ("companion", (V,), {}, False), ("hilbert", (4,), {}, False), ("polar", (X,), {}, False),
         ("polar", (Z,), {"side": "left"}, False), ("pinvh", (X.T @ X,), {}, False),
         ("orthogonal_procrustes", (X, X * 2 + 1), {}, True),
-        ("solve_banded", ((1, 1), np.stack([V[:5], W[:5] + 4, V[4:]]), W[:5]), {}, False)]],
+        *[("solve_banded", (lu, ab, b), {}, False) for lu, ab in BANDS for b in (RIGHT[:, 0], RIGHT, RIGHT * 1j)],
+        *[("solveh_banded", (ab, b), {"lower": bool(low)}, True) for (low, up), ab in BANDS if 0 in (low, up)
+          for b in (RIGHT[:, 0], RIGHT)]]],
 }  # fmt: skip
 
 

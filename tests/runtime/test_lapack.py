@@ -176,3 +176,28 @@ def test_nan_does_not_hang():
         f = sc.compile(value)
         with contextlib.suppress(np.linalg.LinAlgError):
             assert np.isnan(f(x)).all()
+
+
+@pytest.mark.parametrize("low, up", [(1, 1), (2, 0), (1, 3)])
+def test_diagonals_take_memory_and_steps_of_their_number(low, up, python_steps):
+    """Solutions and derivatives: nothing is as large as the matrix, and nothing runs in Python."""
+    ab, b = sc.input("ab", "f64", (low + up + 1, "n")), sc.input("b", "f64", ("n",))
+    x = sc.linalg.solve_banded((low, up), ab, b)
+    f = sc.compile([x, *sc.grad(sc.sum(x**2), [ab, b])], [ab, b])
+    n = 2000
+    assert f.memory(n=n) < 200 * n * 8
+    diagonals, right = RNG.normal(size=(low + up + 1, n)), RNG.normal(size=n)
+    diagonals[up] += 5
+    outside = np.add.outer(np.arange(low + up + 1) - up, np.arange(n))
+    diagonals[(outside < 0) | (outside >= n)] = np.nan  # no element of the matrix
+    found, of_band, of_right = f(diagonals, right)
+    i, j = np.indices((n, n))
+    row = up + i - j
+    inside = (row >= 0) & (row < low + up + 1)
+    a = np.where(inside, diagonals[row.clip(0, low + up), j], 0)
+    y = np.linalg.solve(a.T, 2 * found)
+    np.testing.assert_allclose(a @ found, right, atol=1e-12)
+    np.testing.assert_allclose(of_right, y, rtol=1e-9)
+    whole = -np.outer(y, found)
+    np.testing.assert_allclose(of_band[row[inside], j[inside]], whole[inside], rtol=1e-8, atol=1e-14)
+    assert not of_band[(outside < 0) | (outside >= n)].any() and not python_steps

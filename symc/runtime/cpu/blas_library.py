@@ -23,7 +23,7 @@ from symc.settings import config, variable
 VARIABLE = variable("blas")
 #: The routines that are called, without the letter of the dtype.
 BLAS = ("axpy", "gemm", "gemv", "syrk", "trsm", "trsv")
-LAPACK = ("geqrf", "gesdd", "getrf", "lacpy", "laset", "potrf")
+LAPACK = ("gbsv", "geqrf", "gesdd", "getrf", "gtsv", "lacpy", "laset", "potrf")
 #: LAPACK has other names for matrices of real and of complex numbers.
 OF_REAL, OF_COMPLEX = ("orgqr", "syevd"), ("heevd", "ungqr")
 ROUTINES = tuple(

@@ -328,9 +328,48 @@ def _qr(e: Emitter) -> None:
         e.lowering.choose(m, n, partial(factor_first, x, q, r), partial(factor, x, q, r, 0 in e.unread))
 
 
+def _solve_banded(e: Emitter) -> None:
+    """Diagonals lie in memory as rows, and the library wants them as columns, with room above for those that exchanges
+    of rows fill. For three diagonals it has a routine that takes the rows."""
+    low, up = e.value.attrs["low"], e.value.attrs["up"]
+    *batch, n, k = e.shapes[1]
+    three, rows, ld = (low, up) == (1, 1), low + up + 1, 2 * low + up + 1
+    band, turned = e.memory(rows * n), e.memory(0 if three else ld * n)
+    pivots, columns = e.memory(n, dtype=e.integer), e.memory(n * k)
+
+    def solved(ab: At, x: At) -> None:
+        if three:
+            e.copy(band, ab, 3 * n)
+            e.lapack("gtsv", n, k, _after(e, band, 2 * n), _after(e, band, n), _after(e, band, 1), x, n)
+            return
+        e.transpose(band, ab, rows, n)
+        e.quietly("lacpy", "A", rows, n, band, rows, _after(e, turned, low), ld)
+        e.lapack("gbsv", n, low, up, k, turned, ld, pivots, x, n)
+
+    def several(ab: At, b: At, x: At) -> None:
+        e.transpose(columns, b, n, k)
+        solved(ab, columns)
+        e.transpose(x, columns, k, n)
+
+    def one(ab: At, b: At, x: At) -> None:
+        e.copy(x, b, n)
+        solved(ab, x)
+
+    with e.each(product(batch), e.matrices(0), e.matrices(1), e.matrices(2)) as arrays:
+        e.lowering.where(less(k, 2), partial(one, *arrays), partial(several, *arrays))
+
+
+def _after(e: Emitter, start: At, elements: Size) -> At:
+    """The address so many elements behind another."""
+    place = At(e.code.slot())
+    e.code.emit(Op.MOVE, place, start, elements * e.dtype.itemsize)
+    return place
+
+
 RECIPES: dict[str, Callable[[Emitter], None]] = {
     "cholesky": _cholesky,
     "solve_triangular": _solve_triangular,
+    "solve_banded": _solve_banded,
     "lu_factor": _lu_factor,
     "lu_solve": _lu_solve,
     "eigh": _eigh,
