@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import Dim, Size, known_equal
 from symc.ir.op import lookup
-from symc.ir.ops.ensure import axis_ensured, ensured
+from symc.ir.ops.ensure import at_least, axis_ensured, ensured
 from symc.ir.ops.shape import in_shape, rolled, slice_along
 from symc.ir.size_extremes import minimum
 from symc.ir.types import DTYPES, as_dtype
@@ -28,6 +29,14 @@ from symc.tensors.tensor import Tensor
 def sequence(items: Any, make: Callable[[Any], Tensor] = as_tensor) -> list[Tensor]:
     """The parts to join: of a list or tuple its items, of one tensor its rows."""
     return [make(i) for i in (list(items) if isinstance(items, list | tuple) else list(as_tensor(items)))]
+
+
+def _as_rows(items: Any, more: Mapping[int, tuple[int, ...]] = MappingProxyType({})) -> Tensor | None:
+    """The tensor whose rows are the parts to join, if that was given in place of a list: of any number but none.
+    ``more``: the axes that are put in, by the number of axes there are."""
+    if isinstance(items, list | tuple) or not (t := as_tensor(items)).ndim:
+        return None
+    return Tensor(expanded(at_least(t.value, 0, 1), more.get(t.ndim, ())))
 
 
 def _agree(tensors: list[Tensor], axis: int, name: str) -> list[Value]:
@@ -60,7 +69,9 @@ def within(t: Tensor, dtype: Any, casting: str, name: str) -> Tensor:
 
 @public(np.concatenate, aliases=("concat",))
 def concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
-    """The arrays one after another along ``axis`` (raveled for None)."""
+    """The arrays one after another along ``axis`` (raveled for None). One array stands for its rows."""
+    if (whole := _as_rows(arrays)) is not None and (whole.ndim > 1 or axis is None):
+        return _rows_joined(whole if dtype is None else within(whole, dtype, casting, "concatenate"), axis)
     tensors = sequence(arrays, as_operand)
     if not tensors:
         raise ShapeError("concatenate: there is nothing to join")
@@ -80,9 +91,21 @@ def concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None, casting
     return Tensor(values[0] if len(values) == 1 else lookup("concat")(*values, axis=axis))
 
 
+def _rows_joined(t: Tensor, axis: int | None) -> Tensor:
+    """The rows of a tensor one after another, which needs no list of them."""
+    if axis is None:
+        return API["ravel"](t)
+    axis = normal_axis(axis, t.ndim - 1, "concatenate", t)
+    v = API["moveaxis"](t, 0, axis).value
+    return Tensor(in_shape(v, (*v.shape[:axis], v.shape[axis] * v.shape[axis + 1], *v.shape[axis + 2 :])))
+
+
 @public(np.stack)
 def stack(arrays: Any, axis: int = 0, *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
-    """The arrays, all of one shape, along a new axis."""
+    """The arrays, all of one shape, along a new axis. One array stands for its rows."""
+    if (whole := _as_rows(arrays)) is not None:
+        axis = normal_axis(axis, whole.ndim, "stack")
+        return API["moveaxis"](whole if dtype is None else within(whole, dtype, casting, "stack"), 0, axis)
     tensors = sequence(arrays, as_operand)
     if not tensors:
         raise ShapeError("stack: there is nothing to join")
@@ -98,12 +121,16 @@ def stack(arrays: Any, axis: int = 0, *, dtype: Any = None, casting: str = "same
 @public(np.vstack, aliases=("row_stack",))
 def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
     """Rows one below another."""
-    return concatenate([API["atleast_2d"](t) for t in sequence(tup)], 0, dtype=dtype, casting=casting)
+    whole = _as_rows(tup, {1: (1, 2), 2: (1,)})
+    parts = [API["atleast_2d"](t) for t in sequence(tup)] if whole is None else whole
+    return concatenate(parts, 0, dtype=dtype, casting=casting)
 
 
 @public(np.hstack)
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
     """Columns side by side; one-dimensional values one after another."""
+    if (whole := _as_rows(tup, {1: (1,)})) is not None:
+        return concatenate(whole, int(whole.ndim > 2), dtype=dtype, casting=casting)
     tensors = [API["atleast_1d"](t) for t in sequence(tup)]
     return concatenate(tensors, 0 if tensors and tensors[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
@@ -111,12 +138,15 @@ def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Tensor
 @public(np.dstack)
 def dstack(tup: Any) -> Tensor:
     """Values along the third axis."""
-    return concatenate([API["atleast_3d"](t) for t in sequence(tup)], 2)
+    whole = _as_rows(tup, {1: (1, 2, 3), 2: (1, 3), 3: (3,)})
+    return concatenate([API["atleast_3d"](t) for t in sequence(tup)] if whole is None else whole, 2)
 
 
 @public(np.column_stack)
 def column_stack(tup: Any) -> Tensor:
     """One-dimensional values as columns, others side by side."""
+    if (whole := _as_rows(tup, {1: (1, 2), 2: (2,)})) is not None:
+        return concatenate(whole, 1)
     tensors = sequence(tup)
     return concatenate(
         [
