@@ -138,7 +138,7 @@ def _sort(r: Routine) -> None:
     sort = r.out.prelude.need("sort", DTYPE_NAMES[r.dtypes[0]])
     sizes = [r.out.size(n) for n in (product(x[:a]), x[a], product(x[a + 1 :]), v.shape[a])]
     wanted = [r.writes[0], "NULL"] if values else ["NULL", r.writes[0]]
-    r.out.line(f"{sort}({', '.join([*sizes, _bool(v.op.name == 'top_places'), r.reads[0], *wanted, work])});")
+    r.out.line(f"{sort}({', '.join([*sizes, _bool(not v.attrs.get('least', True)), r.reads[0], *wanted, work])});")
 
 
 def _fourier(r: Routine) -> None:

@@ -71,6 +71,16 @@ def _less(x: Size) -> Size | None:
     return None
 
 
+def greatest(x: Size) -> int | None:
+    """A number that a size is never above: 5 for ``min(n, 5)``, and for ``n - max(0, n - 5)``. None if none is seen."""
+    if isinstance(x, int):
+        return x
+    found = [most for m, c in terms_of(x) if len(m) == 1 and m[0][1] == 1 and isinstance(call := m[0][0], Call)
+             and call.fn == ("min" if c > 0 else "max") for a in call.args
+             if (most := greatest(x - Dim(((m, c),)) + a * c)) is not None]
+    return min(found, default=None)
+
+
 def if_any(n: Size) -> Size:
     """The number that ``n`` is if it is not 0: k for ``max(0, k)``. What is said of each of n elements may use it."""
     if isinstance(n, Dim) and len(n.terms) == 1 and n.terms[0][1] == 1 and len(n.terms[0][0]) == 1:

@@ -10,6 +10,7 @@ from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import known_equal, known_nonnegative
 from symc.ir.op import lookup
 from symc.ir.ops.ensure import at_least
+from symc.ir.ops.sort import FEW
 from symc.ir.size_extremes import maximum
 from symc.ir.types import DTYPES
 from symc.ir.value_ranges import range_by_records
@@ -20,9 +21,6 @@ from symc.tensors.convert import as_tensor, convert, default_float
 from symc.tensors.public import API, public
 from symc.tensors.sizes import as_size, user_size
 from symc.tensors.tensor import Tensor
-
-#: Up to how many greatest elements are kept in order while all are read; more are taken from a sort.
-FEW = 32
 
 
 def _prepared(a: Any, axis: int | None, name: str, order: Any = None) -> tuple[Tensor, int]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
+from symc.ir.dim import Size
 from symc.ir.dtypes import ARITHMETIC
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Extern, Op, Sorting, register
@@ -48,7 +49,7 @@ def _places(order: Value, axis: int) -> list[Value]:
 
 def _sort_jvp(tangents, v):
     x, axis = v.operands[0], v.attrs["axis"]
-    return gather(tangents[0], *_places(argsort(x, axis=axis), axis), axes=tuple(range(x.ndim)))
+    return sorted_places(tangents[0], argsort(x, axis=axis), axis)
 
 
 def _sort_vjp(g, v):
@@ -69,40 +70,61 @@ argsort = register(Op(
 
 
 
-def _top_infer(t: TensorType, axis: int, k: int) -> TensorType:
+#: So many are kept in order while a line is read; of more, the line is sorted.
+FEW = 32
+
+
+def _top_infer(t: TensorType, axis: int, k: Size, least: bool) -> TensorType:
     check_kind("top_places", t, ORDERED)
     check_axis("top_places", t, axis)
     if t.dtype == np.float16:
         raise DTypeError("top_places is not defined for f16", help="sort, and take what is wanted")
     n = t.shape[axis]
-    if k < 1 or isinstance(n, int) and n < k:
+    if isinstance(k, int) and (k < 1 or isinstance(n, int) and n < k):
         raise ShapeError(f"top_places: there are no {k} greatest of {n} elements")
     return TensorType("i64", (*t.shape[:axis], k, *t.shape[axis + 1 :]))
 
 
-def _top_reference(x: np.ndarray, axis: int, k: int) -> np.ndarray:
+def _top_reference(x: np.ndarray, axis: int, k: int, least: bool) -> np.ndarray:
     if x.shape[axis] < k:
         raise ShapeError(f"top_places: there are no {k} greatest of {x.shape[axis]} elements")
-    turned = np.argsort(np.flip(x, axis), axis, kind="stable")  # equals keep their order: turned, sorted, turned back
-    return np.ascontiguousarray(np.take(x.shape[axis] - 1 - np.flip(turned, axis), range(k), axis), np.int64)
+    if least:
+        order = np.argsort(x, axis, kind="stable")
+    else:  # equals keep their order: turned, sorted, turned back
+        order = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+    return np.ascontiguousarray(np.take(order, range(k), axis), np.int64)
 
 
 def _by_sorting(v: Value) -> Value:
     (x,), axis = v.operands, v.attrs["axis"]
-    order = flip(argsort(flip(x, (axis,)), axis=axis), (axis,))
-    last = broadcast(size(value=x.shape[axis] - 1), axes=(), shape=order.shape)
-    return slice_(last - order, start=(0,) * x.ndim, size=v.shape, step=(1,) * x.ndim)
+    if v.attrs["least"]:
+        order = argsort(x, axis=axis)
+    else:
+        order = from_the_end(flip(argsort(flip(x, (axis,)), axis=axis), (axis,)), x.shape[axis])
+    return slice_(order, start=(0,) * x.ndim, size=v.shape, step=(1,) * x.ndim)
+
+
+def from_the_end(places: Value, n: Size) -> Value:
+    """The places of a line of n elements, for places counted from its end."""
+    return broadcast(size(value=n - 1), axes=(), shape=places.shape) - places
 
 
 def _top_samples() -> Iterator[tuple[tuple, dict]]:
     for (x,), attrs in _samples():
         if x.shape[attrs["axis"]] and x.dtype != np.float16:
-            yield (x,), {**attrs, "k": max(1, x.shape[attrs["axis"]] - 1)}
-    yield (np.ones((0, 3)),), dict(axis=1, k=2)
+            for least in (False, True):
+                yield (x,), {**attrs, "k": max(1, x.shape[attrs["axis"]] - 1), "least": least}
+    yield (np.ones((0, 3)),), dict(axis=1, k=2, least=False)
 
 
 top_places = register(Op(
     "top_places", _top_infer, _top_reference, None, Extern("top_places"), frozenset({"positions"}), _top_samples,
-    "The places, as i64, of the `k` greatest elements along `axis`, greatest first; equals keep their order.",
-    Facts(kinds=ORDERED, lower_batched=_by_sorting),
+    "The places, as i64, of the `k` greatest elements along `axis`, greatest first, or of the `least`, least first; "
+    "nan is the greatest, and equals keep their order.",
+    Facts(kinds=ORDERED, lower_batched=_by_sorting), defaults={"least": False},
 ))  # fmt: skip
+
+
+def sorted_places(x: Value, order: Value, axis: int) -> Value:
+    """The elements of lines at the places ``order`` has for them."""
+    return gather(x, *_places(order, axis), axes=tuple(range(x.ndim)))

@@ -6,14 +6,18 @@ A value that others read as a whole stays as it is: its parts would be computed 
 
 from __future__ import annotations
 
+import numpy as np
+
 from symc.ir.dim import Size, known_nonnegative
-from symc.ir.op import lookup
+from symc.ir.op import Sorting, lookup
 from symc.ir.ops.dynamic_slice import dynamic_update_slice
 from symc.ir.ops.index import gather
 from symc.ir.ops.leaf import get, scalar
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.reduce import sum_
-from symc.ir.ops.shape import slice_
+from symc.ir.ops.shape import flip, slice_, slice_along
+from symc.ir.ops.sort import FEW, from_the_end, sorted_places, top_places
+from symc.ir.size_extremes import greatest
 from symc.ir.types import TensorType
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
@@ -95,6 +99,48 @@ def slice_of_lines(v: Value, context) -> Value | None:
     if all(s == n for s, n in zip(window["size"], source.shape, strict=True)):
         return None  # a flip reads everything
     return make(x.op, [slice_(source, **window)], x.attrs)
+
+
+@rewrite(
+    "slice",
+    exact=True,
+    equation="slice(argsort(x)) -> places of the few least, or greatest, elements of each line; so for sort",
+    examples=lambda: [
+        slice_along(lookup("argsort")(leaf(3, 40), axis=1), 1, 0, 5),
+        slice_along(lookup("argsort")(leaf(40), axis=0), 0, 39, 3, -1),
+        slice_along(lookup("sort")(leaf(40, 2), axis=0), 0, 2, 2, 4),
+        slice_along(lookup("sort")(leaf(3, 40), axis=1), 1, 36, 4),
+    ],
+    misses=lambda: [slice_along(lookup("sort")(leaf(90), axis=0), 0, 40, 3)],
+)
+def ends_of_sorted(v: Value, context) -> Value | None:
+    """Neighbours and the best of many: a few are kept in order while lines are read, instead of sorting all."""
+    (x,) = v.operands
+    if not isinstance(x.op.lowering, Sorting) or not context.single_use(x) or x.operands[0].dtype == np.float16:
+        return None
+    (source,), axis = x.operands, x.attrs["axis"]
+    n, start, count, step = x.shape[axis], *(v.attrs[a][axis] for a in ("start", "size", "step"))
+    if count == 0:
+        return None
+    ends = start, start + (count - 1) * step
+    low, high = ends if step > 0 else ends[::-1]
+    if few(high + 1, n):
+        places = slice_along(top_places(source, axis=axis, k=high + 1, least=True), axis, start, count, step)
+    elif few(n - low, n):  # of equals the last come last: from the end on, the first
+        top = top_places(flip(source, (axis,)), axis=axis, k=n - low)
+        places = from_the_end(slice_along(top, axis, n - 1 - start, count, -step), n)
+    else:
+        return None
+    found = places if x.op.lowering.places else sorted_places(source, places, axis)
+    start, whole, step = (tuple(own if k == axis else given for k, given in enumerate(v.attrs[a]))
+                          for a, own in (("start", 0), ("size", count), ("step", 1)))
+    return slice_(found, start=start, size=whole, step=step)
+
+
+def few(k: Size, n: Size) -> bool:
+    """True for a number of elements that are a quarter of n at most, and so few that they are kept in order."""
+    most = greatest(k)
+    return most is not None and most <= FEW and (not isinstance(n, int) or 4 * most <= n)
 
 
 @rewrite(

@@ -56,7 +56,7 @@ def _top(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[in
     x, axis, k = v.operands[0], v.attrs["axis"], v.attrs["k"]
     sizes = [*_lines(lowering, x, axis), k]
     work = [lowering.workspace(k * width) for width in (x.dtype.itemsize, 8)]
-    entry = sort_ir.entry(f"top_{DTYPE_NAMES[x.dtype]}")
+    entry = sort_ir.entry(f"{'bottom' if v.attrs['least'] else 'top'}_{DTYPE_NAMES[x.dtype]}")
     lowering.code.call(entry, [writes[0], reads[0], *work, *[lowering.integer(n) for n in sizes]])
 
 

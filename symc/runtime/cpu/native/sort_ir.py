@@ -21,8 +21,8 @@ def entry(name: str) -> Symbol:
 
     ``sort_<dtype>(to, x, line, status, rows, n, inner, f)``, ``argsort_<dtype>(to, x, line, places, status, rows, n,
     inner, f, g)`` with g to sort i64, ``top_<dtype>(to, x, line, places, rows, n, inner, k)`` of the places of the k
-    greatest, which are kept in order while a line is read. ``line``, ``places``: memory for n, which is not used if
-    inner is 1, or for k. ``status``: an i64, not 0 if memory has ended.
+    greatest, which are kept in order while a line is read, ``bottom_<dtype>`` of the least. ``line``, ``places``:
+    memory for n, which is not used if inner is 1, or for k. ``status``: an i64, not 0 if memory has ended.
     """
     return native_ir.entry(name, _Functions, name.rpartition("_")[2])
 
@@ -36,7 +36,8 @@ class _Functions(native_ir.Functions):
         self.sort()
         self.argsort(dtype)
         if dtype != np.float16:
-            self.top(dtype.kind)
+            self.top("top", lambda x, y: self.above(x, y, dtype.kind))
+            self.top("bottom", lambda x, y: self.below(x, y, dtype.kind))
 
     def sort(self) -> None:
         with self.function(f"sort_{self.letter}", 8) as (to, x, line, status, rows, size, inner, f):
@@ -97,8 +98,9 @@ class _Functions(native_ir.Functions):
 
             self.lines(status, rows, n, inner, one)
 
-    def top(self, kind: str) -> None:
-        with self.function(f"top_{self.letter}", 8) as (to, x, keys, places, rows, size, inner, most):
+    def top(self, name: str, before: Callable[[Any, Any], Any]) -> None:
+        """``before(x, y)``: True if x comes before y."""
+        with self.function(f"{name}_{self.letter}", 8) as (to, x, keys, places, rows, size, inner, most):
             b, n, k, width = self.b, self.number(size), self.number(most), self.number(inner)
             place, last = b.alloca(self.i64), b.sub(k, self.const(1))
 
@@ -110,18 +112,18 @@ class _Functions(native_ir.Functions):
                 b.store(i, self.at(places, j, self.i64))
 
             def one(i: Any, v: Any) -> None:
-                with b.if_then(b.or_(b.icmp_signed("<", i, k), self.above(v, key(last), kind)), likely=False):
+                with b.if_then(b.or_(b.icmp_signed("<", i, k), before(v, key(last))), likely=False):
                     b.store(b.select(b.icmp_signed("<", i, last), i, last), place)
                     test, move, done = (b.function.append_basic_block() for _ in range(3))
                     b.branch(test)
                     b.position_at_end(test)
                     j = self.number(place)
                     some = b.icmp_signed(">", j, self.const(0))
-                    before = b.select(some, b.sub(j, self.const(1)), j)
-                    b.cbranch(b.and_(some, self.above(v, key(before), kind)), move, done)
+                    one_less = b.select(some, b.sub(j, self.const(1)), j)
+                    b.cbranch(b.and_(some, before(v, key(one_less))), move, done)
                     b.position_at_end(move)
-                    put(j, key(before), self.load(places, before, self.i64))
-                    b.store(before, place)
+                    put(j, key(one_less), self.load(places, one_less, self.i64))
+                    b.store(one_less, place)
                     b.branch(test)
                     b.position_at_end(done)
                     put(j, v, i)
@@ -141,6 +143,13 @@ class _Functions(native_ir.Functions):
         if kind == "f":
             return b.or_(b.fcmp_ordered(">", x, y), b.and_(b.fcmp_unordered("uno", x, x), b.fcmp_ordered("ord", y, y)))
         return b.icmp_signed(">", x, y) if kind == "i" else b.icmp_unsigned(">", x, y)
+
+    def below(self, x: Any, y: Any, kind: str) -> Any:
+        """True if x comes before y where the least come first."""
+        b = self.b
+        if kind == "f":
+            return b.or_(b.fcmp_ordered("<", x, y), b.and_(b.fcmp_ordered("ord", x, x), b.fcmp_unordered("uno", y, y)))
+        return b.icmp_signed("<", x, y) if kind == "i" else b.icmp_unsigned("<", x, y)
 
     def compare(self, k: Any, keys: Any, own: Any, start: Any, g: Any, status: Any, real: bool) -> None:
         """Puts equal elements before element k of the sorted line in order, where k is another than the one before."""
