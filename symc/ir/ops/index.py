@@ -113,6 +113,8 @@ def _place(i: Value, n: Size, of: Value) -> Value:
         of = of.operands[0]
     if i.dtype != DTYPES["i64"]:
         i = cast(i, dtype=DTYPES["i64"])
+    if of.op is iota and known_nonnegative(n - of.shape[of.attrs["axis"]]):
+        return i
     return maximum(minimum(i, size(value=n - 1)), 0)
 
 

@@ -9,17 +9,22 @@ from __future__ import annotations
 import numpy as np
 
 from symc.ir.bodies import is_control
-from symc.ir.dim import Size, known_nonnegative
+from symc.ir.dim import Size, known_nonnegative, product
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE, Inside, add_lines, merge_inside
+from symc.ir.op import splat
+from symc.ir.ops.compare import eq
 from symc.ir.ops.index import index_operands
-from symc.ir.ops.kernel import bounded, checked_index
+from symc.ir.ops.kernel import bounded, check_index, checked_index
+from symc.ir.ops.logic import where
+from symc.ir.ops.shape import broadcast
 from symc.ir.ranges import UNKNOWN, Range, wrapped_index
 from symc.ir.traverse import rebuild, region_params
 from symc.ir.value import Region, Value, make
 from symc.ir.value_ranges import range_of
 from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.regions import as_function, with_lines
+from symc.opt.engine.terms import size_like
 from symc.opt.facts.analysis import Analysis
 from symc.opt.facts.fact import Fact
 from symc.opt.facts.transfer.ends import whole
@@ -90,7 +95,7 @@ class _Checker:
         out = self.checks.get((new, size))
         if out is None:
             known = _inside(whole(self.facts(old)), size)
-            out = bounded(new, size=size) if known else checked_index(new, v.operands[0], axis)
+            out = bounded(new, size=size) if known else _checked(new, v.operands[0], axis)
             self.checks[new, size] = out
         add_lines(self.hints, out, self.f.hints.get(v, NOWHERE))
         return out
@@ -107,6 +112,18 @@ class _Checker:
             merge_inside(self.inside, {out.body: {x: lines for x, lines in out.hints.items() if lines}})
             found = self.bodies[region, given] = out.body
         return found
+
+
+def _checked(index: Value, array: Value, axis: int) -> Value:
+    """An index with a check, which is made before it is repeated. Nothing is wrong with one that is repeated no times."""
+    if index.op is not broadcast or not index.operands[0].shape:
+        return checked_index(index, array, axis)
+    once, placed = index.operands[0], index.attrs["axes"]
+    times = product(n for a, n in enumerate(index.shape) if a not in placed)
+    if not known_nonnegative(times - 1):
+        zero = splat(0, once.type)
+        once = where(eq(size_like(times, once.type), zero), zero, once)
+    return broadcast(check_index(once, **checked_index(index, array, axis).attrs), axes=placed, shape=index.shape)
 
 
 def _inside(found: Range, size: Size) -> bool:

@@ -237,6 +237,39 @@ def gather_of_gather(v: Value, context) -> Value | None:
 @rewrite(
     "gather",
     exact=True,
+    needs=["gather"],
+    equation="x[i][:, j] -> x[i, j[:, None]], as often as it is read in this way",
+    examples=lambda: [
+        gather(gather(leaf(9, 8), index(5), axes=(0,)), index(3), axes=(1,)),
+        gather(gather(leaf(4, 9, 8), index(5), axes=(1,)), index(3), axes=(2,)),
+    ],
+    misses=lambda: [gather(gather(leaf(9, 8), index(5), axes=(1,)), index(3), axes=(0,))],
+)
+def gather_across_gather(v: Value) -> Value | None:
+    """Two indices of one look-up: what lies between them needs no memory. The lines that it would have copied are read
+    where they are."""
+    g, *indices = v.operands
+    if g.op is not gather or any(a < depth_of(g) for a in v.attrs["axes"]):
+        return None
+    x, *inner = g.operands
+    depth, rest = depth_of(v), other_axes(g)
+    shape = v.shape[: depth + depth_of(g)]
+    if any(i.dtype != indices[0].dtype for i in inner):
+        return None
+    found = {a: _spread(i, depth, shape) for a, i in zip(g.attrs["axes"], inner, strict=True)}
+    found |= {rest[a - depth_of(g)]: _spread(i, 0, shape) for a, i in zip(v.attrs["axes"], indices, strict=True)}
+    axes = tuple(sorted(found))
+    return gather(x, *[found[a] for a in axes], axes=axes)
+
+
+def _spread(i: Value, first: int, shape: tuple[Size, ...]) -> Value:
+    """An index repeated over a shape, of which its axes are those from ``first`` on."""
+    return broadcast(i, axes=tuple(range(first, first + i.ndim)), shape=shape) if i.shape != shape else i
+
+
+@rewrite(
+    "gather",
+    exact=True,
     needs=["iota"],
     equation="arange(n)[i] -> i",
     examples=lambda: [gather(iota(shape=(size_name("n"), 4), axis=k, dtype=I64), index(3), axes=(0,)) for k in (0, 1)],

@@ -7,10 +7,13 @@ compares canonical forms. Only work that nothing else reads moves, and none is r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from symc.ir.dim import Size, size_name
 from symc.ir.op import lookup
 from symc.ir.ops.ensure import ensure_shape, ensured
 from symc.ir.ops.index import gather
+from symc.ir.ops.leaf import iota
 from symc.ir.ops.linalg import matmul
 from symc.ir.ops.shape import (
     broadcast,
@@ -66,6 +69,51 @@ def _transposed(x: Value, perm: tuple[int, ...], context: Context) -> Value:
     out = transpose(x, perm=perm)
     swapped = transpose_of_dot.apply(out, context)
     return swapped if isinstance(swapped, Value) else out
+
+
+@rewrite(
+    "transpose",
+    exact=True,
+    needs=["gather"],
+    equation="transpose(x[i]) -> x[arange(n)[:, None], i[None, :]], in the order of the result",
+    examples=lambda: [
+        transpose(gather(leaf(20, 30), index(40), axes=(1,)), perm=(1, 0)),
+        transpose(gather(leaf(20, 30, 4), index(40), axes=(1,)), perm=(1, 0, 2)),
+        transpose(gather(leaf(9, 20, 3), index(5, 40), axes=(1,)), perm=(2, 0, 1, 3)),
+    ],
+    misses=lambda: [transpose(gather(leaf(20, 30), index(40), axes=(0,)), perm=(1, 0))],
+    written=lambda sc: sc.input("x", "float64", shape=(20, 30))[:, sc.input("i", "int64", shape=(40,))] * 2,
+)
+def transposed_before_lookup(v: Value, context) -> Value | None:
+    """A look-up reads in any order and writes in its own. Axes that it took whole and that now stand before an index
+    are counted by an index of their own."""
+    (g,), perm = v.operands, v.attrs["perm"]
+    if g.op is not gather or not context.single_use(g):
+        return None
+    (x, *indices), axes, depth = g.operands, g.attrs["axes"], g.operands[1].ndim
+    whole = [a for a in range(x.ndim) if a not in axes]
+    kept = 0  # the last axes, which are read whole as before
+    while kept < len(whole) and perm[v.ndim - 1 - kept] == v.ndim - 1 - kept:
+        kept += 1
+    lead = v.ndim - kept
+    shape, order = v.shape[:lead], inverse_permutation(perm)
+    found = {a: _placed(i, order[:depth], shape) for a, i in zip(axes, indices, strict=True)}
+    places = {a: i.attrs["axes"] if i.op is broadcast else (0,) for a, i in found.items()}
+    for k, a in enumerate(whole[: len(whole) - kept]):
+        places[a] = (order[depth + k],)
+        found[a] = iota(shape=shape, axis=order[depth + k], dtype=indices[0].dtype)
+    inner = sorted(found)
+    if [places[a] for a in inner] != sorted(places.values()):
+        return "it would read down columns"
+    return gather(x, *[found[a] for a in inner], axes=tuple(inner))
+
+
+def _placed(i: Value, places: Sequence[int], shape: Sequence[Size]) -> Value:
+    """``i`` with its axes at these places of a shape, repeated over the others."""
+    if i.op is broadcast:
+        return _placed(i.operands[0], [places[a] for a in i.attrs["axes"]], shape)
+    part = in_order(i, sorted(range(i.ndim), key=places.__getitem__))
+    return broadcast(part, axes=tuple(sorted(places)), shape=tuple(shape)) if len(places) < len(shape) else part
 
 
 @rewrite(
