@@ -33,10 +33,11 @@ _foreign: dict[tuple[str, str], str] = {}
 class Call:
     """An integer function of sizes that is no polynomial, such as ``floordiv(n, 2)``."""
 
-    __slots__ = ("_hash", "args", "fn", "nonnegative")
+    __slots__ = ("_hash", "_text", "args", "fn", "nonnegative")
 
     def __init__(self, fn: str, args: tuple[Size, Size]):
         self.fn, self.args = fn, args
+        self._text = ""
         self._hash = hash((fn, args))
         a, b = map(known_nonnegative, args)
         self.nonnegative = {"floordiv": a and b, "mod": b, "min": a and b, "max": a or b}[fn]
@@ -48,7 +49,8 @@ class Call:
         return self._hash
 
     def __str__(self) -> str:
-        return f"{self.fn}({self.args[0]}, {self.args[1]})"
+        self._text = self._text or f"{self.fn}({self.args[0]}, {self.args[1]})"
+        return self._text
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Call, (self.fn, self.args)
@@ -162,21 +164,21 @@ def polynomial(terms: Iterable[tuple[Monomial, int]]) -> Size:
 def _without_max(total: Mapping[Monomial, int]) -> Size | None:
     """The same sum where ``max(0, n - k) + min(k, n)`` is n, as of what is left of an axis and what was taken off it.
     None if it has no such terms."""
-    for m, c in total.items():
-        for atom, power in m:
+    least = [(k, d, atom, tuple(x for x in k if x[0] != atom)) for k, d in total.items() for atom, power in k
+             if power == 1 and isinstance(atom, Call) and atom.fn == "min"]
+    for m, c in total.items() if least else ():
+        for atom, power in m if c > 0 else ():
             if power != 1 or not isinstance(atom, Call) or atom.fn != "max" or 0 not in atom.args:
                 continue
             over = atom.args[1 if atom.args[0] == 0 else 0]
-            beside = {k: d for k, d in total.items() if k != m}
             around = tuple(x for x in m if x[0] != atom)
-            for k, d in beside.items() if c > 0 else ():
-                for other, times in k:
-                    if (d == c and times == 1 and isinstance(other, Call) and other.fn == "min"
-                            and tuple(x for x in k if x[0] != other) == around):
-                        whole = next((b for a, b in (other.args, other.args[::-1]) if b - a == over), None)
-                        if whole is not None:
-                            rest = polynomial([x for x in beside.items() if x[0] != k])
-                            return rest + _product(polynomial([(around, c)]), whole)
+            for k, d, other, rest in least:
+                if d != c or rest != around or k == m:
+                    continue
+                whole = next((b for a, b in (other.args, other.args[::-1]) if b - a == over), None)
+                if whole is not None:
+                    others = polynomial([x for x in total.items() if x[0] not in (k, m)])
+                    return others + _product(polynomial([(around, c)]), whole)
     return None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from symc.codegen.plan.gemm import as_gemm
-from symc.ir.dim import Size, product
+from symc.ir.dim import Size, polynomial, product, terms_of
 from symc.ir.op import Control, Element, Fold, PackedConcat, Update, View
 from symc.ir.ops.loop import is_long
 from symc.ir.plan import Plan
@@ -18,6 +18,8 @@ from symc.runtime.cpu.arithmetic import Less, less
 
 #: Up to how many operations on an element other threads are kept waiting: 0.1 ms at most, where 5 ms are usual.
 SHORT = 20_000
+#: The most sizes whose sum is worth to compute before a run.
+MOST_SIZES = 16
 #: Operations of a library's routine for each element, about.
 LIBRARY = 64
 
@@ -34,10 +36,9 @@ def is_work(plan: Plan, known: frozenset[str]) -> Less | int:
                 if not names(n) <= known:  # a size that is known inside a region alone
                     return 1
                 counts[n] = counts.get(n, 0) + 1
-    total: Size = 0
-    for n, count in counts.items():
-        total = total + n * count
-    return less(SHORT, total)
+    if len(counts) > MOST_SIZES:
+        return 1
+    return less(SHORT, polynomial(term for n, count in counts.items() for term in terms_of(n * count)))
 
 
 def _operations(v: Value) -> Iterator[Size]:
