@@ -1,8 +1,9 @@
 """Fewer loops: neighbouring axes that a kernel always treats alike become one.
 
 A region whose ops are elementwise, broadcasts and folds does not care how its space is cut into axes, as long as every
-broadcast and fold keeps or drops a run of axes as a whole. Operands are contiguous, so their memory does not change:
-only their types do.
+broadcast and fold keeps or drops a run of axes as a whole. Slices and concatenations keep the axes along which they cut
+or join; the others are whole in all that they read. Operands are contiguous, so their memory does not change: only
+their types do.
 """
 
 from __future__ import annotations
@@ -10,11 +11,15 @@ from __future__ import annotations
 from symc.ir.dim import product
 from symc.ir.op import Fold, make
 from symc.ir.ops.leaf import constant
-from symc.ir.ops.shape import broadcast
+from symc.ir.ops.shape import broadcast, concat, slice_
+from symc.ir.ops.store import packed_concat
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, param
 from symc.opt.fusion.column_folds import column_folds
+
+#: Movements that leave all axes but some as they are.
+ALONG = (slice_, concat, packed_concat)
 
 Place = tuple[int, ...]  # which axes of the space a value's axes are
 
@@ -25,7 +30,7 @@ def collapse(region: Region) -> Region:
     if places is None:
         return region
     rank = max((len(p) for p in places.values()), default=0)
-    runs = _runs(rank, set(places.values()))
+    runs = _runs(rank, set(places.values()), {places[v][a] for v in places for a in _own_axes(v)})
     if len(runs) == rank:
         return region
     return _rebuild(region, places, runs)
@@ -75,14 +80,24 @@ def _operand_places(v: Value, place: Place | None, space: int) -> list[Place | N
         return [whole if v.operands[0].ndim == space and place == _kept(space, v.attrs["axes"]) else None]
     if v.op is broadcast:
         return [tuple(place[a] for a in v.attrs["axes"])]
-    return [place if "elementwise" in v.op.traits else None] * len(v.operands)
+    return [place if "elementwise" in v.op.traits or v.op in ALONG else None] * len(v.operands)
 
 
-def _runs(rank: int, places: set[Place]) -> list[tuple[int, ...]]:
-    """Maximal runs of axes that every place contains whole, side by side, or not at all."""
+def _own_axes(v: Value) -> list[int]:
+    """The axes along which a slice cuts or a concatenation joins."""
+    if v.op not in ALONG:
+        return []
+    if v.op is not slice_:
+        return [v.attrs["axis"]]
+    whole = zip(v.attrs["start"], v.attrs["step"], v.shape, v.operands[0].shape, strict=True)
+    return [a for a, (start, step, n, size) in enumerate(whole) if start != 0 or step != 1 or n != size]
+
+
+def _runs(rank: int, places: set[Place], own: set[int]) -> list[tuple[int, ...]]:
+    """Maximal runs of axes that every place contains whole, side by side, or not at all; ``own`` ones are alone."""
     runs: list[tuple[int, ...]] = []
     for a in range(rank):
-        joined = bool(runs) and all((a in p) == (a - 1 in p) for p in places)
+        joined = bool(runs) and own.isdisjoint((a - 1, a)) and all((a in p) == (a - 1 in p) for p in places)
         runs = [*runs[:-1], (*runs[-1], a)] if joined else [*runs, (a,)]
     return runs
 
@@ -124,6 +139,12 @@ def _rebuild(region: Region, places: dict[Value, Place], runs: list[tuple[int, .
             done[v] = v.op(*operands, axes=axes)
         elif "row_major" in v.op.traits:
             done[v] = v.op(shape=tuple(shape(v)))
+        elif v.op is slice_:  # along the axes of a run that it does not cut it starts at 0
+            kept = [places[v].index(a) for a in heads(places[v])]
+            start, step = (tuple(v.attrs[key][a] for a in kept) for key in ("start", "step"))
+            done[v] = slice_(*operands, start=start, size=tuple(shape(v)), step=step)
+        elif v.op in ALONG:
+            done[v] = v.op(*operands, axis=heads(places[v]).index(places[v][v.attrs["axis"]]))
         else:
             done[v] = make(v.op, operands, v.attrs)
     return Region(types, [done[r] for r in region.results])

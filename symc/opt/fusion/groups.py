@@ -23,7 +23,9 @@ from symc.opt.fusion.kernel_ops import (
     is_number,
     moved_casts,
     needs_memory,
+    part_of,
     places_of_rows,
+    reads_anywhere,
 )
 
 Shape = tuple[Size, ...]
@@ -133,7 +135,8 @@ class Finished:
             if v not in wanted and (v in numbers or v in places or is_free(v)) and readers[v] <= MAX_READERS:
                 inlined.add(v)
             else:
-                wanted.update(v.operands if isinstance(v.op.lowering, View) else needs_memory(v))
+                wanted.update(v.operands if isinstance(v.op.lowering, View) else map(part_of, needs_memory(v))
+                              if reads_anywhere(v) else needs_memory(v))
         return inlined
 
     def sources(self, v: Value) -> tuple[Value, ...]:

@@ -12,6 +12,7 @@ from symc.ir.dtypes import is_foreign, is_narrow
 from symc.ir.op import Element, Fold, Sorting, Update
 from symc.ir.ops.cast import cast
 from symc.ir.ops.index import index_operands
+from symc.ir.ops.shape import reshape, slice_
 from symc.ir.ops.store import is_epilogue, space_of
 from symc.ir.traverse import users
 from symc.ir.types import TupleType
@@ -95,6 +96,14 @@ def needs_memory(v: Value) -> Sequence[Value]:
     if not is_kernel_op(v):
         return v.operands
     return v.operands[:1] if reads_anywhere(v) or reads_lines(v) else ()
+
+
+def part_of(v: Value) -> Value:
+    """The array of which ``v`` is a part, or which it is with other axes of one: a kernel looks up where that lies."""
+    while v.op is slice_ or v.op is reshape and [n for n in v.shape if n != 1] == [
+            n for n in v.operands[0].shape if n != 1]:
+        v = v.operands[0]
+    return v
 
 
 def _is_short(v: Value) -> bool:

@@ -1,8 +1,8 @@
 """Small loops become one kernel: a `scan` or `while` on a few numbers is a `loop` of scalar expressions.
 
 Every value of the body is taken apart into its elements, which must be few and known by their place: elementwise ops,
-movements, reductions and products of small arrays of known shape. Rows are loaded at the index of the step. What does
-not fit stays a step of the plan with a body of its own.
+movements, reductions and products of small arrays of known shape. Rows are loaded at the index of the step, and
+elements of a constant table where they are looked up. What does not fit stays a step of the plan with a body of its own.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ MOST_OPERATIONS = 256
 MOST_ELEMENTS = 32
 
 Scalars = list[Value]
+#: Constants of which a kernel looks up elements, and the leaves that stand for them in it.
+Tables = dict[Value, Value]
 
 
 class TooLarge(Exception):
@@ -60,27 +62,30 @@ def small_loops(f: Function) -> Function:
         if v.op in (scan, while_):
             region = kernel_of(v)
             if region is not None:
-                new = fused(*[o for o in new.operands if not is_free(o)], regions=(region,))
+                found, tables = region
+                new = fused(*[o for o in new.operands if not is_free(o)], *tables, regions=(found,))
                 hints[new] = f.hints.get(v, NOWHERE).union(*f.inside.get(v.regions[-1], {}).values())
         done[v] = new
     results = [done[r] for r in f.body.results]
     return f if results == list(f.body.results) else f.with_results(results, hints)
 
 
-def kernel_of(v: Value) -> Region | None:
-    """The region of a kernel that is the whole loop ``v``, over its operands that are not free; None if not small."""
+def kernel_of(v: Value) -> tuple[Region, list[Value]] | None:
+    """The region of a kernel that is the whole loop ``v``, over its operands that are not free and constant tables,
+    which it gives as well; None if not small."""
     leaves = [fresh_input(o.type) for o in v.operands if not is_free(o)]
     waiting = iter(leaves)
+    tables: Tables = {}
     try:
-        operands = [_Free(o) if is_free(o) else _Array(next(waiting)) for o in v.operands]
-        made = _loop(v, operands)
+        operands = [_Free(o, tables) if is_free(o) else _Array(next(waiting)) for o in v.operands]
+        made = _loop(v, operands, tables)
         results = [pack(*scalars, shape=t.shape) if t.shape != scalars[0].shape else scalars[0]
                    for scalars, t in zip(made, [r.type for r in results_of(v)], strict=True)]
     except TooLarge:
         return None
     if _operations(results) > MOST_OPERATIONS:
         return None
-    return close_over(leaves, results)
+    return close_over([*leaves, *tables.values()], results), list(tables)
 
 
 def _operations(results: Sequence[Value]) -> int:
@@ -127,39 +132,44 @@ class _Known:
 
 
 class _Free:
-    """A number, an index along an axis, or one repeated: its elements are formulas of their place."""
+    """A number, an index along an axis, or one repeated: its elements are formulas of their place. Those of constant
+    data are elements of one of ``tables``, where their place is not known."""
 
-    def __init__(self, v: Value, *index: Value):
-        self.v, self.index = v, index
+    def __init__(self, v: Value, tables: Tables, *index: Value):
+        self.v, self.tables, self.index = v, tables, index
 
     def at(self, index: Sequence[Value]) -> Value:
-        return _formula(self.v, [*self.index, *index])
+        return _formula(self.v, [*self.index, *index], self.tables)
 
     @property
     def shape(self) -> tuple:
         return self.v.shape[len(self.index):]
 
 
-def _formula(v: Value, index: Sequence[Value]) -> Value:
+def _formula(v: Value, index: Sequence[Value], tables: Tables) -> Value:
     if not v.shape:
         return v
     form = v.op.lowering
     if v.data is not None:
-        return _constant(v.data, index)
+        return _constant(v, v.data, index, tables)
     if not isinstance(form, Element) or form.f is None:
         raise TooLarge
-    return form.f(v, list(index), lambda k, at: _formula(v.operands[k], at))
+    return form.f(v, list(index), lambda k, at: _formula(v.operands[k], at, tables))
 
 
-def _constant(data: np.ndarray, index: Sequence[Value]) -> Value:
-    """An element of constant data: of numbers at equal distances at any place, else where the place is known."""
+def _constant(v: Value, data: np.ndarray, index: Sequence[Value], tables: Tables) -> Value:
+    """An element of constant data: a number where the place is known, of numbers at equal distances a formula, else
+    what lies there."""
     places = [_number(i) for i in index]
     if None not in places:
         return scalar(data[tuple(places)], data.dtype)
-    first, step = data.flat[0], data.flat[min(1, data.size - 1)] - data.flat[0]
-    if data.ndim > 1 or data.dtype.kind not in "iu" or np.any(data != first + step * np.arange(data.size)):
-        raise TooLarge
-    return cast(index[0] * int(step) + int(first), dtype=data.dtype)
+    if data.ndim == 1 and data.dtype.kind in "iu":
+        first, step = int(data[0]), int(data[min(1, data.size - 1)]) - int(data[0])
+        if max(abs(first), abs(step)) < 2**62 and np.all(np.diff(data.astype(np.int64)) == step):
+            return cast(index[0] * step + first, dtype=data.dtype)
+    if v not in tables:
+        tables[v] = fresh_input(v.type)
+    return load(tables[v], *index)
 
 
 Elements = _Array | _Known | _Free
@@ -191,12 +201,13 @@ def _places(shape: Sequence) -> list[tuple[int, ...]]:
 class _Body:
     """A region taken apart, given what its params are."""
 
-    def __init__(self, region: Region, params: Sequence[Elements]):
+    def __init__(self, region: Region, params: Sequence[Elements], tables: Tables):
+        self.tables = tables
         self.known: dict[Value, Elements] = dict(zip(region_params(region), params, strict=True))
         self.made: dict[Value, list[Scalars]] = {}
         for v in postorder(region.results):
             if is_free(v):
-                self.known[v] = _Free(v)
+                self.known[v] = _Free(v, tables)
             elif v not in self.known and v.op is not get and v not in self.made:
                 self._take_apart(v)
             elif v.op is get:
@@ -271,13 +282,13 @@ class _Body:
     def _nested(self, v: Value) -> list[Scalars]:
         operands = [self.known[o] for o in v.operands]
         if v.op is scan and len(v.regions[0].results) > v.attrs["carry"]:
-            return _unrolled(v, operands)  # a loop inside a loop has no memory for what it makes in every step
+            return _unrolled(v, operands, self.tables)  # a loop inside a loop has no memory for what it makes in every step
         if v.op is not cond:
-            return _loop(v, operands)
+            return _loop(v, operands, self.tables)
         if any(is_loop_or_branch(x) for r in v.regions for x in postorder(r.results)):
             raise TooLarge  # a branch that is not taken must not run a loop
         which = _scalars(operands[0])[0]
-        branches = [_Body(r, operands[1:]).results for r in v.regions]
+        branches = [_Body(r, operands[1:], self.tables).results for r in v.regions]
         out: list[Scalars] = branches[-1]
         for k in reversed(range(len(branches) - 1)):
             take = which if which.dtype == np.dtype(bool) else lookup("le")(which, k)
@@ -304,7 +315,7 @@ def _decided(v: Value) -> Value:
 # --- loops ------------------------------------------------------------------------------------------------------------
 
 
-def _loop(v: Value, operands: Sequence[Elements]) -> list[Scalars]:
+def _loop(v: Value, operands: Sequence[Elements], tables: Tables) -> list[Scalars]:
     """The results of a loop, each as its elements: of a y, the values of one element in all steps."""
     n, xs = v.attrs["carry"], v.attrs.get("xs", 0)
     starts = [_scalars(o) for o in operands[:n]]
@@ -315,14 +326,14 @@ def _loop(v: Value, operands: Sequence[Elements]) -> list[Scalars]:
     params = [*carries, *rows, *operands[n + xs :]]
     flat = [s for start in starts for s in start]
     leaves = [index, *[s for group in state for s in group]]
-    body = _Body(v.regions[-1], params).results
+    body = _Body(v.regions[-1], params, tables).results
     if v.op is while_:
-        test = _Body(v.regions[0], params).results[0]
+        test = _Body(v.regions[0], params, tables).results[0]
         return _made(v, flat, leaves, [body, [test]], [len(s) for s in starts])
     return _made(v, flat, leaves, [body], [len(s) for s in starts] + [len(y) for y in body[n:]])
 
 
-def _unrolled(v: Value, operands: Sequence[Elements]) -> list[Scalars]:
+def _unrolled(v: Value, operands: Sequence[Elements], tables: Tables) -> list[Scalars]:
     """The results of a short scan, step after step."""
     n, xs, length = v.attrs["carry"], v.attrs["xs"], v.attrs["length"]
     if not isinstance(length, int) or not 0 < length <= MOST_ELEMENTS:
@@ -331,7 +342,7 @@ def _unrolled(v: Value, operands: Sequence[Elements]) -> list[Scalars]:
     steps: list[list[Scalars]] = []
     for t in reversed(range(length)) if v.attrs["reverse"] else range(length):
         rows = [_row(o, scalar(t, "i64")) for o in operands[n : n + xs]]
-        made = _Body(v.regions[0], [*state, *rows, *operands[n + xs :]]).results
+        made = _Body(v.regions[0], [*state, *rows, *operands[n + xs :]], tables).results
         state = [_Known(x, o.shape) for x, o in zip(made[:n], operands[:n], strict=True)]
         steps.append(made[n:])
     in_order = reversed(steps) if v.attrs["reverse"] else steps
@@ -343,7 +354,7 @@ def _row(x: Elements, index: Value) -> Elements:
     if isinstance(x, _Array):
         return _Array(x.array, *x.index, index)
     if isinstance(x, _Free):
-        return _Free(x.v, *x.index, index)
+        return _Free(x.v, x.tables, *x.index, index)
     t = _number(index)
     if t is None:
         raise TooLarge

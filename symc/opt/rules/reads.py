@@ -170,21 +170,27 @@ def slice_of_dot(v: Value, context) -> Value | None:
     "slice",
     exact=True,
     needs=["gather"],
-    equation="slice(gather(x, i)) -> gather(x, slice(i))",
-    examples=lambda: [row(gather(leaf(5, 2), leaves(1, {0: "i64"}, (4,))[0], axes=(0,)))],
+    equation="slice(gather(x, i)) -> gather(slice(x), slice(i))",
+    examples=lambda: [
+        row(gather(leaf(5, 2), leaves(1, {0: "i64"}, (4,))[0], axes=(0,))),
+        slice_(gather(leaf(5, 7), leaves(1, {0: "i64"}, (4,))[0], axes=(0,)), start=(0, 2), size=(4, 3), step=(1, 1)),
+    ],
 )
 def slice_of_gather(v: Value, context) -> Value | None:
-    """Only what is read is looked up."""
+    """Only what is read is looked up, of lines as well: a kernel looks up in part of an array where it lies."""
     (x,) = v.operands
-    if x.op is not gather or not (context.single_use(x) or context.sliced_apart(x)):
+    if x.op is not gather or v.type is x.type or not (context.single_use(x) or context.sliced_apart(x)):
         return None
-    source, *indices = x.operands
+    (source, *indices), axes = x.operands, x.attrs["axes"]
     depth = indices[0].ndim
-    if all(is_whole(v, a) for a in range(depth)):
-        return None
-    window = window_over(v, range(depth), indices[0].shape)
-    inner = gather(source, *[slice_(i, **window) for i in indices], axes=x.attrs["axes"])
-    return slice_(inner, **window_over(v, [*[None] * depth, *range(depth, v.ndim)], inner.shape))
+    if not all(is_whole(v, a) for a in range(depth)):
+        window = window_over(v, range(depth), indices[0].shape)
+        indices = [slice_(i, **window) for i in indices]
+    if not all(is_whole(v, a) for a in range(depth, v.ndim)):
+        rest = iter(range(depth, v.ndim))
+        places = [None if a in axes else next(rest) for a in range(source.ndim)]
+        source = slice_(source, **window_over(v, places, source.shape))
+    return gather(source, *indices, axes=axes)
 
 
 @rewrite(

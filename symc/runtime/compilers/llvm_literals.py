@@ -39,7 +39,7 @@ def _division(sign: str) -> Callable[[Instructions, Scalar, int | float], Scalar
         t = "u64" if x.type == "u64" else "i64"
         wide = f.cast(x, t)
         found = (_by_power(f, sign, wide.ref, d, t) if not d & (d - 1) else _short(f, sign, wide.ref, d, known)
-                 or _of_halves(f, sign, x, d))
+                 or _counted(f, sign, x, d, known) or _of_halves(f, sign, x, d))
         return None if found is None else f.cast(f.bounded(Scalar(t, found), divided(sign, known, d, d)), x.type)
 
     return by
@@ -53,18 +53,30 @@ def _by_power(f: Instructions, sign: str, x: str, d: int, t: str) -> str:
 
 def _short(f: Instructions, sign: str, x: str, d: int, known: Interval) -> str | None:
     """A number of less than 32 bits, or one that is if some multiple of d is added: q = n * M >> s, where M, which is
-    2**s // d + 1, is off by e / d, and no n * e reaches 2**s (Granlund and Montgomery, 1994)."""
+    2**s // d + 1, is off by e / d, and no n * e reaches 2**s (Granlund and Montgomery, 1994). As many bits are used as
+    the product has: bytes are 16 to a vector."""
     more = max(0, -(known[0] // d))
     most = known[1] + more * d
     found = next(((2**s // d + 1, s) for s in range(64) if most * (d - 2**s % d) < 2**s), None)
     if found is None or most > WORD[1] or d > WORD[1] or found[0] > WORD[1]:
         return None
-    word = WORD[1]
-    n = f.emit(f"and i64 {f.emit(f'add i64 {x}, {more * d}') if more else x}, {word}")
-    q = f.emit(f"lshr i64 {f.emit(f'mul i64 {n}, {found[0]}')}, {found[1]}")
-    if sign == "//":
-        return f.emit(f"sub i64 {q}, {more}") if more else q
-    return f.emit(f"sub i64 {n}, {f.emit(f'mul i64 {q}, {d}')}")
+    word = next(bits for bits in (16, 32, 64) if most * found[0] < 2**bits and found[1] < bits)
+    n = f.emit(f"add i64 {x}, {more * d}") if more else x
+    n = f.emit(f"trunc i64 {n} to i{word}") if word < 64 else f.emit(f"and i64 {n}, {WORD[1]}")
+    q = f.emit(f"lshr i{word} {f.emit(f'mul i{word} {n}, {found[0]}')}, {found[1]}")
+    if sign == "%":
+        q = f.emit(f"sub i{word} {n}, {f.emit(f'mul i{word} {q}, {d}')}")
+    q = f.emit(f"zext i{word} {q} to i64") if word < 64 else q
+    return f.emit(f"sub i64 {q}, {more}") if more and sign == "//" else q
+
+
+def _counted(f: Instructions, sign: str, x: Scalar, d: int, known: Interval) -> str | None:
+    """A number of less than 2**50, as counters are, by a product of floats: half as many instructions as of halves."""
+    if f.module.afterwards is None or not within(known, NEAR) or _stems_from_variable(f, x.ref):
+        return None
+    name = "near_int_mod" if sign == "%" else "near_int_floordiv"
+    found = f.call(meaning(name), [f.cast(x, "i64"), f.constant("i64", d)])
+    return found.ref
 
 
 def _of_halves(f: Instructions, sign: str, x: Scalar, d: int) -> str | None:
