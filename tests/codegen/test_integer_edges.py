@@ -30,3 +30,27 @@ def test_pairs_of_operations_at_the_ends_of_a_type(dtype: str) -> None:
     want = sc.compile(made, [x], mode="reference")(a)
     for pair, mine, right in zip(pairs, got, want, strict=True):
         np.testing.assert_array_equal(mine, right, err_msg=f"{pair[0]} of {pair[1]} of {ends}")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16"])
+def test_every_short_number_by_many_numbers(dtype: str) -> None:
+    """Quotients of short numbers are products of as few bits as hold them."""
+    info = np.iinfo(dtype)
+    x, a = sc.input("x", dtype, shape=("n",)), np.arange(info.min, info.max + 1).astype(dtype)
+    divisors = [d for d in (2, 3, 5, 6, 7, 9, 10, 11, 13, 25, 26, 100, 101, 113, 127, 255, 641, 1000, 9973, 32767)
+                if d <= info.max]
+    made = [part for d in divisors for part in (x // np.array(d, dtype), x % np.array(d, dtype))]
+    for d, k, got in zip(np.repeat(divisors, 2), itertools.cycle((0, 1)), sc.compile(made, [x])(a), strict=False):
+        np.testing.assert_array_equal(got, np.divmod(a, np.array(d, dtype))[k], err_msg=f"{'/%'[k]} {d}")
+
+
+def test_counters_by_numbers() -> None:
+    """Those of a long loop too, of which remainders are found by floats."""
+    x, a = sc.input("x", "uint8", shape=("n",)), np.zeros(100_003, "u1")
+    n = x.shape[0]
+    divisors = [3, 5, 7, 10, 48, 255, 1000, 65_537, 99_999, 2**31 - 1, 2**33 + 1, 2**45 + 3]
+    made = [part for d in divisors for part in ((sc.arange(n) * 7 + 2) // d, (sc.arange(n) + 5) % d)]
+    counted = np.arange(len(a))
+    want = [part for d in divisors for part in ((counted * 7 + 2) // d, (counted + 5) % d)]
+    for d, got, right in zip(np.repeat(divisors, 2), sc.compile(made, [x])(a), want, strict=True):
+        np.testing.assert_array_equal(got, right, err_msg=str(d))

@@ -1,12 +1,13 @@
 """Sums of sizes with calls: what was taken off an axis and what is left of it are the axis."""
 
 import random
+from cProfile import Profile
 
 import numpy as np
 import pytest
 
 import symc as sc
-from symc.ir.dim import size_name
+from symc.ir.dim import polynomial, size_name, terms_of
 from symc.ir.size_extremes import maximum, minimum
 from symc.ir.size_values import evaluate
 
@@ -69,3 +70,16 @@ def test_shifts_share_the_kernel_of_what_they_meet(shifted):
     for n in (0, 1, 2, 3, 9):
         x, y = np.random.default_rng(n).normal(size=(2, n))
         np.testing.assert_allclose(f(x, y), sc.compile(e, [v, w], mode="reference")(x, y), rtol=1e-12)
+
+
+def test_sums_of_many_lengths_take_linear_time():
+    """What is left of an axis after each of n slices: calls of Python are counted."""
+
+    def calls(n):
+        terms = [t for k in range(n) for t in terms_of(maximum(0, N - k - 1))]
+        with Profile() as p:
+            polynomial(terms)
+        return sum(e.callcount for e in p.getstats())
+
+    calls(2)
+    assert calls(200) < 5 * calls(50)

@@ -43,7 +43,24 @@ USES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "both axes": lambda xp, t, i: (t[:, None] * t[None, :])[i, i],
     "rows": lambda xp, t, i: (t[:, None] + xp.arange(6.0))[i] * 2,
     "columns": lambda xp, t, i: (t[None, :] + xp.arange(6.0)[:, None])[:, i],
+    "columns where they lie": lambda xp, t, i: _table(xp, t)[:, i] * 2,
+    "across": lambda xp, t, i: _table(xp, t)[i][:, i % 6 - 1] * 2,
+    "mesh": lambda xp, t, i: _table(xp, t)[i[:, None], i[None, :] % 6],
+    "mesh with none": lambda xp, t, i: _table(xp, t)[i[:, None], i[None, :0]],
+    "of a row": lambda xp, t, i: _table(xp, t)[1][i] + _table(xp, t)[0][i % 6],
+    "of columns": lambda xp, t, i: _table(xp, t)[i][:, 2] - _table(xp, t)[i][:, 0],
+    "of some columns": lambda xp, t, i: _table(xp, t)[i][:, 1:4] * 2,
+    "of every other": lambda xp, t, i: t[::2][i] + t[::-1][i // 2],
 }
+
+
+def _table(xp: Any, t: Any) -> Any:
+    """Six columns that lie in memory."""
+    return xp.concatenate([t, t + 1, t - 1, t * 2, t * t, -t]).reshape(-1, 6)
+
+
+#: Uses of more than one index: which of those that are wrong an error names is not said.
+SEVERAL = {"both axes", "in turn", "rows", "columns", "twice", "across", "mesh", "of a row", "of every other"}
 
 
 def outcome(f: Callable[..., Any], *arrays: np.ndarray) -> Any:
@@ -70,7 +87,7 @@ def test_places_mean_what_numpy_means(use: str, place: str, data: st.DataObject)
     got = outcome(_compiled(place, use, dtype), t, i)
     if isinstance(want, str):
         assert isinstance(got, str) and got.startswith("index") and "is out of bounds for axis" in got, (got, want)
-        assert got.split()[1] == want.split()[1] or use in ("both axes", "in turn", "rows", "columns", "twice")
+        assert got.split()[1] == want.split()[1] or use in SEVERAL
     else:
         assert not isinstance(got, str), got
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
@@ -99,6 +116,12 @@ PROGRAMS: dict[str, tuple[int, Callable[[Any, Any, Any], Any]]] = {
     "batch": (1, lambda t, x, i: sc.vmap(lambda x, i: t[(i + 1) % t.shape[0]] * x)(x, i)),
     "gradient": (1, lambda t, x, i: sc.grad(sc.sum(t[i % t.shape[0]] ** 2), t)),
     "steps": (1, lambda t, x, i: sc.fori_loop(0, 3, lambda k, x: x + t[(x * 9).astype("int64") % t.shape[0]], x)),
+    "columns": (1, lambda t, x, i: t.reshape((-1, 6))[:, i % 6] * 2),
+    "grid": (1, lambda t, x, i: t.reshape((-1, 6))[i % 5][:, i % 6] * x),
+    "mesh": (1, lambda t, x, i: t.reshape((-1, 6))[i[:, None] % 5, i[None, :] % 6] * x),
+    "checked grid": (3, lambda t, x, i: t.reshape((-1, 6))[i // 8][:, i // 7] * x),
+    "cubics": (1, lambda t, x, i: _cubic(t.reshape((-1, 3)), x)),
+    "rows": (1, lambda t, x, i: t.reshape((3, -1))[0][i // 2] + t.reshape((3, -1))[2][i // 3]),
     "ring in steps": (1, lambda t, x, i: _turned(x)),
     "a row a step": (1, lambda t, x, i: sc.scan(lambda h, k: (h * 0.5 + t.reshape((-1, 5))[k // 8 + 1],) * 2,
                                                 sc.zeros(5), i)[0]),
@@ -114,6 +137,11 @@ def _neighbours(t: Any) -> Any:
     n = t.shape[0]
     k = sc.arange(n)
     return t[(k + 1) % n] - 2 * t + t[sc.maximum(k - 1, 0)]
+
+
+def _cubic(c: Any, x: Any) -> Any:
+    k = c[sc.floor(x * 3).astype("int64")]
+    return (k[:, 2] * x + k[:, 1]) * x + k[:, 0]
 
 
 def _turned(x: Any) -> Any:

@@ -83,6 +83,21 @@ def test_nested_loops_and_choices_in_one_kernel():
     both(sc.scan(step, 0.0, x), [x], np.array([0.5, -0.3, 3.0]))
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint32", "float64", "bool"])
+def test_constant_tables_are_operands_of_the_kernel(dtype):
+    tables = [np.arange(300) ** 2 % 251 > 100 if dtype == "bool" else (np.arange(300) ** 2 % 251).astype(dtype),
+              np.arange(300)[::-1].copy(), (np.arange(12) % 5).reshape(3, 4)]
+    x, k = sc.input("x", "int64", ("n",)), sc.input("k", "int64", ())
+
+    def step(at, r):
+        found = sc.asarray(tables[0])[at % 300]
+        inner = sc.fori_loop(0, 3, lambda i, s: s + sc.asarray(tables[2])[i, (at + s) % 4], r)
+        return (at + sc.asarray(tables[1])[r % 300] + inner) % 1000, found
+
+    both(sc.scan(step, k, x), [k, x], np.int64(7), np.arange(40))
+    both(sc.scan(lambda h, row: (h + row * h % 7, h), k, sc.asarray(tables[0].astype("int64"))), [k], np.int64(3))
+
+
 @pytest.mark.parametrize("what", ["large", "call", "long"])
 def test_what_is_not_small_keeps_its_step(what):
     x = sc.input("x", "float64", ("n", 40) if what == "large" else ("n", 3))
