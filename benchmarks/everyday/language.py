@@ -147,3 +147,29 @@ def checksum(xp: Any, data: Any) -> Any:
         return known[(c ^ wide[i]) & np.uint32(255)] ^ (c >> np.uint32(8))
 
     return repeat(xp, data.shape[0], step, wide[0] * np.uint32(0) + np.uint32(0xFFFFFFFF))
+
+
+@program(128, 6, lambda r, n: [r.normal(size=(n, 8, 64))], dtype="float32")
+def rotary_positions(xp: Any, x: Any) -> Any:
+    n, heads, d = x.shape
+    turn = xp.arange(n).astype("float32")[:, None] * xp.asarray((1e-4 ** (np.arange(0, d, 2) / d)).astype(np.float32))
+    c, s = xp.cos(turn)[:, None], xp.sin(turn)[:, None]
+    a, b = x[..., ::2], x[..., 1::2]
+    return xp.stack([a * c - b * s, a * s + b * c], axis=-1).reshape(n, heads, d)
+
+
+@program(100, 12, lambda r, n: [r.normal(size=(n, 30)), r.integers(1, 30, n // 5)])
+def labels_in_time(xp: Any, logits: Any, labels: Any) -> Any:
+    """Minus the log of the probability of labels in order with blanks between them (CTC)."""
+    p = logits - xp.log(xp.sum(xp.exp(logits), axis=1, keepdims=True))
+    states = xp.concatenate([xp.stack([xp.zeros_like(labels), labels], axis=1).reshape(-1), xp.zeros_like(labels[:1])])
+    skips = xp.concatenate([states[:2] < 0, (states[2:] != 0) & (states[2:] != states[:-2])])
+    never = np.full(2, -1e30)
+
+    def step(t: Any, a: Any) -> Any:
+        one = xp.concatenate([xp.asarray(never[:1]), a[:-1]])
+        two = xp.where(skips, xp.concatenate([xp.asarray(never), a[:-2]]), -1e30)
+        return xp.logaddexp(xp.logaddexp(a, one), two) + p[t + 1][states]
+
+    a = repeat(xp, logits.shape[0] - 1, step, xp.where(xp.arange(states.shape[0]) < 2, p[0][states], -1e30))
+    return -xp.logaddexp(a[-1], a[-2])

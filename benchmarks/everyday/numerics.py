@@ -204,3 +204,10 @@ def multigrid_cycle(xp: Any, f: Any) -> Any:
         return smooth(u + xp.repeat(xp.repeat(error, 2, axis=0), 2, axis=1), f, h)
 
     return cycle(xp.zeros_like(f), f, 1 / 256, 2)
+
+
+@program(20_000, 30, lambda r, n: [r.uniform(0, 9.99, n), r.normal(size=(10, 4))])
+def cubic_spline(xp: Any, x: Any, pieces: Any) -> Any:
+    k = xp.floor(x).astype("int64")
+    c, t = pieces[k], x - k
+    return ((c[:, 3] * t + c[:, 2]) * t + c[:, 1]) * t + c[:, 0]

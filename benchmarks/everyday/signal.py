@@ -124,3 +124,10 @@ def daubechies_wavelet(xp: Any, x: Any) -> Any:
         parts.append(sum((-1) ** k * taps[3 - k] * ring[k : n + k : 2][: n // 2] for k in range(3)))
         x = low
     return xp.concatenate([x, *parts[::-1]])
+
+
+@program(4_000, 300, wave)
+def pitch(xp: Any, x: Any) -> Any:
+    """The lag at which a wave differs least from itself."""
+    n = x.shape[0] - 120
+    return xp.argmin(xp.stack([xp.mean(xp.abs(x[:n] - x[k : n + k])) for k in range(20, 120)])) + 20

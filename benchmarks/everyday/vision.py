@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.everyday import counts, program
+from benchmarks.everyday import counts, program, repeat
 
 
 def grey(r: np.random.Generator, n: int) -> list[np.ndarray]:
@@ -208,3 +208,29 @@ def template_match(xp: Any, im: Any, template: Any) -> Any:
 def depthwise_convolution(xp: Any, x: Any, kernel: Any) -> Any:
     q = xp.pad(x, ((0, 0), (1, 1), (1, 1)))
     return sum(q[:, i : i + 32, j : j + 32] * kernel[i, j] for i in range(3) for j in range(3))
+
+
+@program(256, 8, coloured, dtype="float32")
+def enlarge(xp: Any, im: Any) -> Any:
+    """Twice as large, between the four pixels around."""
+    low, high, part = [], [], []
+    for n in im.shape[:2]:
+        at = xp.linspace(0, n - 1, 2 * n).astype("float32")
+        low.append(xp.floor(at).astype("int64"))
+        high.append(xp.minimum(low[-1] + 1, n - 1))
+        part.append(at - low[-1].astype("float32"))
+    y, x = part[0][:, None, None], part[1][None, :, None]
+    above, below = (im[rows][:, low[1]] * (1 - x) + im[rows][:, high[1]] * x for rows in (low[0], high[0]))
+    return above * (1 - y) + below * y
+
+
+@program(200, 12, lambda r, n: [np.sort(r.uniform(size=(n, 2, 2)), axis=1).reshape(n, 4), r.uniform(size=n)])
+def suppressed_boxes(xp: Any, boxes: Any, score: Any) -> Any:
+    """Boxes that overlap no better one by half."""
+    b = boxes[xp.argsort(-score)]
+    n = b.shape[0]
+    sides = xp.minimum(b[:, None, 2:], b[None, :, 2:]) - xp.maximum(b[:, None, :2], b[None, :, :2])
+    shared, area = xp.prod(xp.maximum(sides, 0), axis=-1), xp.prod(b[:, 2:] - b[:, :2], axis=1)
+    over = shared / (area[:, None] + area - shared) > 0.5
+    at = xp.arange(n)
+    return repeat(xp, n, lambda i, kept: kept & ~(over[i] & (at > i) & kept[i]), at >= 0)

@@ -115,7 +115,7 @@ class _Checker:
 
 
 def _checked(index: Value, array: Value, axis: int) -> Value:
-    """An index with a check, which is made before it is repeated. Nothing is wrong with one that is repeated no times."""
+    """An index with a check, made before it is repeated. Nothing is wrong with one that is repeated no times."""
     if index.op is not broadcast or not index.operands[0].shape:
         return checked_index(index, array, axis)
     once, placed = index.operands[0], index.attrs["axes"]

@@ -1,8 +1,8 @@
 """Small loops become one kernel: a `scan` or `while` on a few numbers is a `loop` of scalar expressions.
 
 Every value of the body is taken apart into its elements, which must be few and known by their place: elementwise ops,
-movements, reductions and products of small arrays of known shape. Rows are loaded at the index of the step, and
-elements of a constant table where they are looked up. What does not fit stays a step of the plan with a body of its own.
+movements, reductions and products of small arrays of known shape. Rows are loaded at the index of the step, elements of
+a constant table where they are looked up. What does not fit stays a step of the plan with a body of its own.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ class _Body:
     def _nested(self, v: Value) -> list[Scalars]:
         operands = [self.known[o] for o in v.operands]
         if v.op is scan and len(v.regions[0].results) > v.attrs["carry"]:
-            return _unrolled(v, operands, self.tables)  # a loop inside a loop has no memory for what it makes in every step
+            return _unrolled(v, operands, self.tables)  # a loop inside a loop has no memory for what every step makes
         if v.op is not cond:
             return _loop(v, operands, self.tables)
         if any(is_loop_or_branch(x) for r in v.regions for x in postorder(r.results)):
