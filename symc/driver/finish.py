@@ -17,15 +17,17 @@ from symc.ir.function import Function, Guard
 from symc.ir.record import replace
 
 
-def compile_built(built: Built, options: Mapping[str, Any], saved: Saved | None = None) -> CompiledFunction:
+def compile_built(built: Built, options: Mapping[str, Any], saved: Saved | None = None,
+                  later: bool = False) -> CompiledFunction:
     """The rest of the road. ``saved``: what the optimizer made of the function before, which is read if no program of
-    the two is on disk."""
-    if callable(options.get("specialize")):
+    the two is on disk. ``later``: the first call compiles what no other process has."""
+    unasked = callable(options.get("specialize"))
+    if unasked:
         options = {**options, "specialize": options["specialize"](built.function)}
     if options.get("specialize"):
         from symc.driver.specialized import specialized
 
-        return specialized(built, options, compile_built, saved)
+        return specialized(built, options, compile_built, saved, unasked)
     settings = settings_of(built, options)
     if settings.target.devices:
         from symc.driver.splitting import check_split
@@ -39,7 +41,8 @@ def compile_built(built: Built, options: Mapping[str, Any], saved: Saved | None 
             built = replace(built, function=with_guards(built.function, final.guards))
         compilation = Compilation(built.function, settings, final)
         seen = warm.look(compilation)
-    return CompiledFunction(built, compilation, warm.program_of(compilation, seen), options)
+    program = (warm.later if later else warm.program_of)(compilation, seen)
+    return CompiledFunction(built, compilation, program, options)
 
 
 def with_guards(f: Function, guards: Sequence[Guard]) -> Function:

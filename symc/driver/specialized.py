@@ -65,9 +65,11 @@ def _numbers(given: Sequence[Any], name: str) -> list[int]:
     return [int(n) for n in given]
 
 
-def specialized(built: Built, options: Mapping[str, Any], finish: Finish,
-                saved: Saved | None) -> SpecializedFunction:
-    """A function with its variants. ``finish`` compiles each; ``saved`` is of the one for all other sizes."""
+def specialized(built: Built, options: Mapping[str, Any], finish: Finish, saved: Saved | None,
+                unasked: bool = False) -> SpecializedFunction:
+    """A function with its variants. ``finish`` compiles each; ``saved`` is of the one for all other sizes, which waits
+    for a call with such sizes where the variants are for those of the first call, ``unasked`` for. (One with states
+    may have a prologue, and does not.)"""
     every: list[dict[str, int]] = options["specialize"]
     plain = {**options, "specialize": None}
     f = built.function
@@ -81,7 +83,8 @@ def specialized(built: Built, options: Mapping[str, Any], finish: Finish,
         variants.append(finish(replace(built, function=g, changed=None, leaves=()), {**plain, "max_bytes": limit}))
     apart = [Guard(sum(((size_name(k) - n) * (size_name(k) - n) for k, n in sizes.items()), start=0), 1,
                    least="variant") for sizes in every]
-    generic = finish(replace(built, function=replace(f, guards=(*own, *apart))), plain, saved)
+    later = unasked and not built.cells
+    generic = finish(replace(built, function=replace(f, guards=(*own, *apart))), plain, saved, later)
     return SpecializedFunction(generic, variants, options)
 
 

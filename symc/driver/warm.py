@@ -62,6 +62,16 @@ def program_of(c: Compilation, seen: Seen) -> Runner:
                         Recorded(found.first, lambda: program().prologue, threads, flush), found.reads)
 
 
+def later(c: Compilation, seen: Seen) -> Runner:
+    """The program of a function that no call may ever need: compiled by the first call, if it is not on disk."""
+    file, found = seen
+    if found is not None and found.whole:
+        return program_of(c, seen)
+    _late.add(c)
+    return Later(lambda: c.program if file is None else _followed(c, file), threads_of(c.settings.threads),
+                 c.settings.target.flush)
+
+
 def _followed(c: Compilation, file: File) -> Any:
     """The program, whose code others will find: if symc alone has made it, and the user was not warned meanwhile."""
     program = c.program
@@ -154,12 +164,26 @@ class File:
                 object_cache.write_data(self.key, found.encoded())
 
 
-class Recorded(Frames):
+class Later(Frames):
+    """Runs a program that is compiled by the first call."""
+
+    def __init__(self, program: Callable[[], Any], threads: int, flush: bool):
+        super().__init__(threads, flush)
+        self._program = program
+
+    def lower(self) -> Lowered:
+        return self._program().code
+
+    def refuse(self, sizes: Sizes) -> None:
+        self._program().refuse(sizes)
+
+
+class Recorded(Later):
     """Runs a recording; what is not in it is asked of the program, which is compiled then."""
 
     def __init__(self, found: Any, program: Callable[[], Frames], threads: int, flush: bool):
-        super().__init__(threads, flush)
-        self.found, self._program = found, program
+        super().__init__(program, threads, flush)
+        self.found = found
 
     def lower(self) -> Lowered:
         from symc.runtime.cache.recording import restored
@@ -167,7 +191,4 @@ class Recorded(Frames):
         try:
             return restored(self.found, lambda: self._program().code.steps)
         except LookupError:  # the machine code was removed
-            return self._program().code
-
-    def refuse(self, sizes: Sizes) -> None:
-        self._program().refuse(sizes)
+            return super().lower()

@@ -206,6 +206,24 @@ def test_many_short_rows_of_a_first_call_have_a_variant():
         assert [i.type.shape[1] for i in variant.inputs] == [3, 3]
 
 
+def test_other_sizes_are_compiled_when_they_come(cold):
+    """A variant that nobody asked for does not make the first call compile everything twice."""
+    f = sc.jit(lambda x, i: sc.exp(x - sc.max(x, axis=1, keepdims=True))[i])
+    x, i = np.arange(600.0).reshape(200, 3) % 7, np.arange(5)
+    f(x, i)
+    (only,) = f.variants.values()
+    (variant,) = only.variants.values()
+    assert variant.compile_count > 0 and only.main.compile_count == 0
+    with pytest.raises(IndexError):
+        f(x, i + 200)
+    assert only.main.compile_count == 0
+    y = np.arange(120.0).reshape(30, 4) % 5
+    np.testing.assert_allclose(f(y, i), np.exp(y - y.max(1, keepdims=True))[i], rtol=1e-13)
+    assert only.main.compile_count > 0
+    with pytest.raises(IndexError):
+        f(y, i + 30)
+
+
 @pytest.mark.parametrize("shape, short", [((200, 6, 6), True), ((200, 9), True), ((200, 11), False), ((20, 6), False)])
 def test_rows_and_matrices_up_to_ten_have_a_variant(shape, short):
     f = sc.jit(lambda x: sc.sum(x * x, axis=-1))

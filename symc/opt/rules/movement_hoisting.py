@@ -84,7 +84,7 @@ def _transposed(x: Value, perm: tuple[int, ...], context: Context) -> Value:
     misses=lambda: [transpose(gather(leaf(20, 30), index(40), axes=(0,)), perm=(1, 0))],
     written=lambda sc: sc.input("x", "float64", shape=(20, 30))[:, sc.input("i", "int64", shape=(40,))] * 2,
 )
-def transposed_before_lookup(v: Value, context) -> Value | None:
+def transposed_before_lookup(v: Value, context) -> Value | str | None:
     """A look-up reads in any order and writes in its own. Axes that it took whole and that now stand before an index
     are counted by an index of their own."""
     (g,), perm = v.operands, v.attrs["perm"]
