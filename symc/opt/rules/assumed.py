@@ -12,7 +12,7 @@ import numpy as np
 from symc.ir.attrs import Array
 from symc.ir.dtypes import finfo
 from symc.ir.op import lookup, splat
-from symc.ir.ops.arithmetic import abs_, floordiv, fmax, fmin, fmod, maximum, minimum, mod, mul, pow_, sign
+from symc.ir.ops.arithmetic import abs_, fmax, fmin, fmod, maximum, minimum, mod, mul, pow_, sign
 from symc.ir.ops.assume import promised
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import ge, isnan, lt
@@ -140,26 +140,6 @@ def _is_check(v: Value) -> bool:
 
 
 @rewrite(
-    "minimum", "maximum", "floor", "ceil", "trunc", "rint", "floordiv", "mod", "fmod",
-    kinds="iuf",
-    weight=0,
-    tags=["signed-zero"],
-    equation="f(x) -> the only number in its range",
-    examples=lambda: [
-        floor(_line(low=1.25, high=1.5)),
-        floordiv(_line(low=0, high=4, dtype="i64"), like(_line(dtype="i64"), 5)),
-    ],
-    misses=lambda: [floor(_line(low=0.5, high=1.0))],
-)  # fmt: skip
-def number_decided(v: Value, context) -> Value | None:
-    """There is one number that it can be."""
-    f = context.facts(v)
-    if f.nan or not isinstance(f.low, int | float) or f.low != f.high or not np.isfinite(f.low):
-        return None
-    return splat(Array(np.asarray(f.low, v.dtype)), v.type)
-
-
-@rewrite(
     "maximum", "minimum", "fmax", "fmin",
     kinds="iuf",
     tags=["signed-zero"],
@@ -247,27 +227,6 @@ def cast_there_and_back(v: Value, context) -> Value | None:
     return None
 
 
-@rewrite(
-    "where",
-    kinds="f",
-    needs=["ge"],
-    equation="where(x >= 0, x, nan) -> x for x nonnegative",
-    examples=lambda: [(lambda x: where(ge(x, 0), x, like(x, np.nan)))(abs_(leaves(1, {}, (3,))[0]))],
-    arises="exp(log(x)) becomes it",
-)
-def nan_where_it_was(v: Value, context) -> Value | None:
-    """nan is chosen only where there is nan (exp(log(x)) is x for nonnegative x)."""
-    test, x, other = v.operands
-    nan = splat_of(other)
-    if test.op is not ge or nan is None or nan == nan:
-        return None
-    (y, bound), keeps = test.operands, ("add", "sub", "mul", "div", "neg")
-    number = splat_of(bound)
-    if number is None or not at_least(context.facts(y).low, number.item()):
-        return None
-    return x if x is y or (x.op.name in keeps and any(o is y for o in x.operands)) else None
-
-
 # --- roots, powers, logs ----------------------------------------------------------------------------------------------
 
 
@@ -290,27 +249,6 @@ def over_its_root(v: Value, context) -> Value | None:
     x, root = v.operands
     f = context.facts(x)
     return root if root.op is sqrt and root.operands[0] is x and f.positive and f.finite else None
-
-
-@rewrite(
-    "mul",
-    kinds="f",
-    needs=["sqrt"],
-    equation="sqrt(x) * sqrt(y) -> sqrt(x * y) where the product neither overflows nor underflows",
-    examples=lambda: [sqrt(_line(low=1e-3, high=1e3)) * sqrt(_line(low=1e-3, high=1e3))],
-    misses=lambda: [sqrt(_line("positive")) * sqrt(_line("positive"))],
-)
-def product_of_roots(v: Value, context) -> Value | None:
-    """One root for two, where the ranges of the operands leave room."""
-    x, y = v.operands
-    if x.op is not sqrt or y.op is not sqrt or x is y or not (context.single_use(x) and context.single_use(y)):
-        return None
-    f, g = context.facts(x.operands[0]), context.facts(y.operands[0])
-    if not (f.positive and g.positive and f.finite and g.finite):
-        return None
-    info = finfo(v.dtype)
-    room = float(f.low) * float(g.low) > float(info.tiny) and float(f.high) * float(g.high) < float(info.max)
-    return sqrt(x.operands[0] * y.operands[0]) if room else None
 
 
 @rewrite(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from symc.ir.op import lookup, splat
-from symc.ir.ops.index import gather
 from symc.ir.ops.reduce import COMBINING, sum_
-from symc.ir.ops.shape import broadcast, concat, reshape, slice_, slice_along, transpose
+from symc.ir.ops.shape import broadcast, concat, reshape, slice_, slice_along
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value
@@ -100,35 +99,6 @@ def concat_of_adjacent_slices(v: Value) -> Value | None:
 @rewrite(
     "concat",
     exact=True,
-    needs=["gather"],
-    equation="concat(x[i], x[j]) -> x[concat(i, j)]",
-    examples=lambda: [
-        example(
-            lambda x, i, j: concat(gather(x, i, axes=(0,)), gather(x, j, axes=(0,)), axis=0),
-            [leaf(5, 2), *leaves(2, {0: "i64", 1: "i64"}, (3,))],
-        )
-    ],
-)
-def concat_of_gathers(v: Value, context) -> Value | None:
-    """One look-up for several."""
-    if v.attrs["axis"] != 0:
-        return None
-
-    def alike(x: Value, y: Value) -> bool:
-        if any(z.op is not gather or z.operands[1].ndim != 1 or not context.single_use(z) for z in (x, y)):
-            return False
-        return x.operands[0] is y.operands[0] and x.attrs == y.attrs and x.operands[1].dtype == y.operands[1].dtype
-
-    def one(run: Sequence[Value]) -> Value:
-        indices = zip(*[x.operands[1:] for x in run], strict=True)
-        return gather(run[0].operands[0], *[concat(*i, axis=0) for i in indices], axes=run[0].attrs["axes"])
-
-    return _joined(v, alike, one)
-
-
-@rewrite(
-    "concat",
-    exact=True,
     needs=["broadcast"],
     equation="concat(broadcast(x), broadcast(x)) -> broadcast(x) where the joined axis is inserted",
     examples=lambda: [
@@ -195,24 +165,6 @@ def concat_of_broadcasts(v: Value) -> Value | None:
 def _smaller(number: Value, axes: Sequence[int]) -> Value:
     """A splat over some of its axes."""
     return broadcast(number.operands[0], axes=(), shape=tuple(number.shape[a] for a in axes))
-
-
-@rewrite(
-    "concat",
-    exact=True,
-    needs=["transpose"],
-    equation="concat(transpose(x), transpose(y)) -> transpose(concat(x, y))",
-    examples=lambda: [
-        concat(transpose(leaf(2, 3), perm=(1, 0)), transpose(leaf(2, 3), perm=(1, 0)), axis=0),
-    ],
-)
-def concat_of_transposes(v: Value) -> Value | None:
-    """One transpose, which a product may absorb."""
-    first = v.operands[0]
-    if len(v.operands) < 2 or any(o.op is not transpose or o.attrs != first.attrs for o in v.operands):
-        return None
-    perm = first.attrs["perm"]
-    return transpose(concat(*[o.operands[0] for o in v.operands], axis=perm[v.attrs["axis"]]), perm=perm)
 
 
 @rewrite(

@@ -13,7 +13,7 @@ from symc.ir.op import lookup, splat
 from symc.ir.ops.arithmetic import abs_, maximum, minimum, mul, neg
 from symc.ir.ops.cumulative import cumsum
 from symc.ir.ops.linalg import dot
-from symc.ir.ops.reduce import COMBINING, max_, min_, prod, sum_
+from symc.ir.ops.reduce import COMBINING, max_, min_, sum_
 from symc.ir.ops.shape import broadcast, concat, inverse_permutation, reshape, slice_, transpose
 from symc.ir.text import splat_of
 from symc.ir.value import Value
@@ -42,26 +42,6 @@ def extreme_of_negated(v: Value) -> Value | None:
     """One sign for many."""
     (x,) = v.operands
     return -(min_ if v.op is max_ else max_)(x.operands[0], axes=v.attrs["axes"]) if x.op is neg else None
-
-
-@rewrite(
-    "prod",
-    exact=True,
-    kinds="fc",
-    needs=["neg"],
-    equation="prod(-x, axes) -> prod(x, axes) or -prod(x, axes)",
-    examples=lambda: [prod(-leaf(3, 4), axes=(0,)), prod(-leaf(3, 4), axes=(1,))],
-)
-def product_of_negated(v: Value) -> Value | None:
-    """One sign for many, or none."""
-    (x,) = v.operands
-    if x.op is not neg:
-        return None
-    count = product(x.shape[a] for a in v.attrs["axes"])
-    if not isinstance(count, int):
-        return None
-    out = prod(x.operands[0], axes=v.attrs["axes"])
-    return -out if count % 2 else out
 
 
 @rewrite(
@@ -170,21 +150,6 @@ def _matmul(x: Value, y: Value) -> Value:
 
 
 # --- running sums -----------------------------------------------------------------------------------------------------
-
-
-@rewrite(
-    "cumsum",
-    kinds="f",
-    tags=["reassociate"],
-    equation="cumsum(x * c) -> cumsum(x) * c for a scalar c",
-    examples=lambda: [cumsum(leaf(3, 4) * 3, axis=1, reverse=False), cumsum(leaf(5) / 3, axis=0, reverse=True)],
-    misses=lambda: [cumsum(leaf(5) * leaf(5), axis=0, reverse=False)],
-)
-def cumsum_of_scaled(v: Value, context) -> Value | None:
-    """A scalar leaves a running sum, and meets others."""
-    leaves = context.single_use(v.operands[0]) and not soon_infinite(v.type)
-    found = _scale_of(v.operands[0]) if leaves else None
-    return None if found is None else _scaled(v.op(found[0], **v.attrs), *found[1:])
 
 
 @rewrite(

@@ -157,23 +157,6 @@ def _pad(x: Value, low: Sequence[Size], high: Sequence[Size]) -> Value:
 @rewrite(
     "pad",
     exact=True,
-    needs=["pad"],
-    equation="pad(pad(x)) -> pad(x)",
-    examples=lambda: [_pad(_pad(leaf(3), (1,), (2,)), (2,), (0,))],
-    written=lambda sc: sc.pad(sc.pad(sc.input("x", "float64", shape=(3,)), 1), 2),
-)
-def pad_of_pad(v: Value) -> Value | None:
-    """One margin for two."""
-    p, fill = v.operands
-    if p.op is not pad or p.operands[1] is not fill or any(v.attrs["interior"]):
-        return None
-    low, high = (tuple(a + b for a, b in zip(v.attrs[k], p.attrs[k], strict=True)) for k in ("low", "high"))
-    return pad(p.operands[0], fill, low=low, high=high, interior=p.attrs["interior"])
-
-
-@rewrite(
-    "pad",
-    exact=True,
     needs=["#"],
     equation="pad(number) -> number where it is the filler",
     examples=lambda: [_pad(_zeros(leaf(300)), (1,), (2,))],
@@ -185,23 +168,3 @@ def pad_of_filler(v: Value) -> Value | None:
     if x.op is not broadcast or x.attrs["axes"] or x.operands[0] is not fill:
         return None
     return broadcast(fill, axes=(), shape=v.shape)
-
-
-@rewrite(
-    "sum",
-    exact=False,
-    needs=["pad"],
-    equation="sum(pad(x, 0)) -> sum(x)",
-    examples=lambda: [sum_(_pad(leaf(3, 2), (1, 0), (2, 0)), axes=a) for a in ((0,), (0, 1))],
-)
-def sum_of_padded(v: Value) -> Value | None:
-    """Zeros are not added up."""
-    (p,), axes = v.operands, v.attrs["axes"]
-    if p.op is not pad or not is_number(p.operands[1], 0):
-        return None
-    low, high, gaps = (
-        tuple(0 if a in axes else n for a, n in enumerate(p.attrs[k])) for k in ("low", "high", "interior")
-    )
-    if (low, high, gaps) == (p.attrs["low"], p.attrs["high"], p.attrs["interior"]):
-        return None
-    return sum_(pad(*p.operands, low=low, high=high, interior=gaps), axes=axes)
