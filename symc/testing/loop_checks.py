@@ -1,17 +1,15 @@
 """Properties of random programs with loops: every way to compute one gives the same numbers.
 
-``python -m symc.testing.loop_checks 0 100`` tries programs 0 to 99 and prints those that fail, made smaller. To try
-passes of one's own, register them and call ``check_stages(program, pipeline="...")``.
+``python -m symc fuzz`` tries some on each of its programs, ``--replay loops:17`` on one. To try passes of one's own,
+register them and call ``check_stages(program, pipeline="...")``.
 """
 
 from __future__ import annotations
 
-import argparse
 import threading
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +24,7 @@ from symc.ir.text import print_function
 from symc.ir.verify import verify
 from symc.opt import DEFAULT, optimize
 from symc.testing.loop_ops import sc
-from symc.testing.loops import Loops, Program, Unrolled, random_program, shrink
+from symc.testing.loops import Loops, Program, Unrolled
 
 Arrays = Sequence[np.ndarray]
 SIZES = (3, 0, 1, 4)
@@ -300,33 +298,3 @@ def failure(check: str, p: Program) -> str:
 
 def _fails_like(check: str, kind: str, p: Program) -> bool:
     return failure(check, p).startswith(kind)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="symc.testing.loop_checks", description="Random programs with loops.")
-    parser.add_argument("first", type=int)
-    parser.add_argument("last", type=int)
-    parser.add_argument("--checks", default="reference,stages,text,values", help=", ".join(CHECKS))
-    parser.add_argument("--depth", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=8)
-    parser.add_argument("--no-shrink", action="store_true")
-    given = parser.parse_args(arguments)
-    failed = 0
-    for seed in range(given.first, given.last):
-        for check in given.checks.split(","):
-            smooth = "derivatives" in check or check == "budget" or "batches" in check and seed % 2 == 0
-            p = random_program(seed, given.depth, given.steps, smooth)
-            said = failure(check, p)
-            if said:
-                failed += 1
-                print(f"--- seed {seed}: {check}: {said[:1200]}", flush=True)
-                if not given.no_shrink:
-                    kind = said.partition(":")[0]
-                    small = shrink(p, partial(_fails_like, check, kind))
-                    print(f"smaller: {small}\n{failure(check, small)[:1500]}", flush=True)
-    print(f"{given.last - given.first} programs, {failed} failures")
-    return int(failed > 0)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

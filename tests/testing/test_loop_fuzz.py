@@ -1,6 +1,6 @@
 """Random programs with loops and branches, nested: every way to compute one gives the same numbers.
 
-More of them: ``python -m symc.testing.loop_checks 0 1000``.
+More of them: ``python -m symc fuzz``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import symc as sc
 from symc.ir.op import lookup
 from symc.ir.traverse import replace
 from symc.opt.engine.pass_registry import graph_pass, unregister_pass
-from symc.testing.loop_checks import CHECKS, Disagreement, check_stages, failure, main
+from symc.testing.loop_checks import CHECKS, Disagreement, check_stages, failure
 from symc.testing.loops import Program, random_program, shrink
 
 #: Which programs each check is tried on here, and whether they are smooth.
@@ -70,17 +70,3 @@ def test_a_wrong_pass_is_found_and_its_program_made_small(wrong_pass: str) -> No
     assert len(failing) >= 3
     small = shrink(failing[0], fails)
     assert fails(small) and str(small).count("Statement(") <= 3
-
-
-def test_from_the_command_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert main(["0", "2", "--checks", "text"]) == 0
-    assert capsys.readouterr().out == "2 programs, 0 failures\n"
-
-    def wrong(p: Program) -> None:
-        assert len(p.body) < 2, "two are too many"
-
-    monkeypatch.setitem(CHECKS, "text", wrong)
-    assert main(["0", "1", "--checks", "text"]) == 1
-    said = capsys.readouterr().out
-    assert "seed 0: text: AssertionError" in said
-    assert said.partition("smaller: ")[2].splitlines()[0].count("Statement(") == 2

@@ -58,17 +58,30 @@ def _square_of(x: Value) -> Value | None:
 @rewrite(
     "sqrt",
     kinds="f",
-    needs=["sum"],
-    equation="sqrt(sum(x * x, axes)) -> norm(x, axes); so for |x| of complex x",
+    equation="sqrt(sum(x * x, axes) / n) -> norm(x, axes) * sqrt(1 / n); so for dot(x, x), and for |x| of complex x",
     examples=lambda: [
         (lambda x: sqrt(sum_(x * x, axes=(1,))))(matrix()),
         (lambda z: sqrt(sum_(abs_(z) * abs_(z), axes=(0, 1))))(leaves(1, {0: "c128"}, (3, 4))[0]),
+        (lambda x: sqrt(sum_(x * x, axes=(1,)) / 3))(matrix()),
+        sqrt(_dot(leaves(1, {}, (3,))[0], (0,))),
+        sqrt(_dot(matrix(), (1,), (0,)) * 2),
     ],
-    misses=lambda: [(lambda x, y: sqrt(sum_(x * y, axes=(1,))))(matrix(), matrix())],
+    misses=lambda: [
+        (lambda x, y: sqrt(sum_(x * y, axes=(1,))))(matrix(), matrix()),
+        (lambda x: sqrt(sum_(x * x, axes=(1,)) / -3))(matrix()),
+        (lambda x, y: sqrt(sum_(x * x, axes=(1,)) * y))(matrix(), leaves(1, {}, (3,))[0]),
+        (lambda x: sqrt(dot(x, x, contract=((1,), (1,)), batch=((), ()))))(matrix()),
+        example(lambda x, y: sqrt(dot(x, y, contract=((0,), (0,)), batch=((), ()))), leaves(2, {}, (3,))),
+    ],
 )
-def sqrt_of_sum_of_squares(v: Value) -> Value | None:
+def sqrt_of_sum_of_squares(v: Value, context) -> Value | None:
     """The squares overflow or underflow where the length is ordinary; norm has a gradient of 0 at 0."""
-    return _root_of_sum(v.operands[0])
+    return _length(v.operands[0], context.facts)
+
+
+def _length(x: Value, facts) -> Value | None:
+    """The root of a sum of squares, or of one times numbers."""
+    return _root_of_sum(x) if x.op in (sum_, dot) else _root_of_scaled_sum(x, facts)
 
 
 def _root_of_sum(s: Value) -> Value | None:
@@ -102,25 +115,6 @@ def _root_of_scaled_sum(x: Value, facts) -> Value | None:
 
 
 @rewrite(
-    "sqrt",
-    kinds="f",
-    needs=["*"],
-    equation="sqrt(sum(x * x, axes) / n) -> norm(x, axes) * sqrt(1 / n); so for dot(x, x)",
-    examples=lambda: [
-        (lambda x: sqrt(sum_(x * x, axes=(1,)) / 3))(matrix()),
-        sqrt(_dot(leaves(1, {}, (3,))[0], (0,)) * 2),
-    ],
-    misses=lambda: [
-        (lambda x: sqrt(sum_(x * x, axes=(1,)) / -3))(matrix()),
-        (lambda x, y: sqrt(sum_(x * x, axes=(1,)) * y))(matrix(), leaves(1, {}, (3,))[0]),
-    ],
-)
-def sqrt_of_mean_of_squares(v: Value, context) -> Value | None:
-    """The squares overflow or underflow where their root mean is ordinary."""
-    return _root_of_scaled_sum(v.operands[0], context.facts)
-
-
-@rewrite(
     "log",
     kinds="f",
     equation="log(sum(x * x, axes)) -> 2 * log(norm(x, axes)); so for dot(x, x), and for means",
@@ -133,34 +127,12 @@ def sqrt_of_mean_of_squares(v: Value, context) -> Value | None:
 )
 def log_of_sum_of_squares(v: Value, context) -> Value | None:
     """The squares overflow or underflow where the log of their sum is ordinary."""
-    (x,) = v.operands
-    length = _root_of_sum(x) if x.op in (sum_, dot) else None
-    if length is None and x.op.name in ("mul", "div"):
-        length = _root_of_scaled_sum(x, context.facts)
+    length = _length(v.operands[0], context.facts)
     return None if length is None else log(length) * 2
 
 
 def _dot(x: Value, axes: tuple[int, ...], batch: tuple[int, ...] = ()) -> Value:
     return dot(x, x, contract=(axes, axes), batch=(batch, batch))
-
-
-@rewrite(
-    "sqrt",
-    kinds="f",
-    needs=["dot"],
-    equation="sqrt(dot(x, x)) -> norm(x)",
-    examples=lambda: [
-        sqrt(_dot(leaves(1, {}, (3,))[0], (0,))),
-        sqrt(_dot(matrix(), (1,), (0,))),
-    ],
-    misses=lambda: [
-        (lambda x: sqrt(dot(x, x, contract=((1,), (1,)), batch=((), ()))))(matrix()),
-        example(lambda x, y: sqrt(dot(x, y, contract=((0,), (0,)), batch=((), ()))), leaves(2, {}, (3,))),
-    ],
-)
-def sqrt_of_dot(v: Value) -> Value | None:
-    """The squares overflow or underflow where the length is ordinary; norm has a gradient of 0 at 0."""
-    return _root_of_sum(v.operands[0])
 
 
 def _scaled(x: Value) -> tuple[float, list[Value]]:

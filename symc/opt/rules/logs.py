@@ -178,57 +178,39 @@ def log_of_reciprocal(x):
 @rewrite(
     "log",
     kinds="f",
-    needs=["pow"],
-    equation="log(x**3) -> 3 * log(x); of an even power, of |x|",
-    examples=lambda: [
-        example(lambda x, y: log(pow_(x, splat(3, x.type))), leaves(2)),
-        example(lambda x, y: log(pow_(x, splat(-4, x.type))), leaves(2)),
-        example(lambda x, y: log(pow_(x, splat(0.3, x.type))), leaves(2)),
-    ],
-    misses=lambda: [example(lambda x, y: log(pow_(x, y)), leaves(2))],
-)
-def log_of_power(v: Value) -> Value | str | None:
-    """The power overflows or underflows where its log is ordinary. (Of a power that is not even, at -inf and -0.0 as in
-    ``log_of_reciprocal``.)"""
-    (p,) = v.operands
-    if p.op is not pow_:
-        return None
-    x, number = p.operands[0], splat_of(p.operands[1])
-    if number is None or number == 0 or not np.isfinite(number) or splat_of(x) is not None:
-        return "the power is not a number"
-    even = number % 2 == 0
-    return log(abs_(x) if even else x) * p.operands[1]
-
-
-@rewrite(
-    "log",
-    kinds="f",
-    needs=["*"],
     weight=2,
-    equation="log(x**2.5 * y) -> 2.5 * log(x) + log(y); of an even power, of |x|",
+    equation="log(x**2.5 * y) -> 2.5 * log(x) + log(y); log(x**3) -> 3 * log(x); of an even power, of |x|",
     examples=lambda: [
         example(lambda x, y: log(pow_(x, splat(2.5, x.type)) * y), leaves(2)),
         example(lambda x, y: log(y / pow_(x, splat(40.0, x.type))), leaves(2)),
+        *[example(lambda x, n=n: log(pow_(x, splat(n, x.type))), leaves(1)) for n in (3, -4, 0.3)],
     ],
-    misses=lambda: [example(lambda x, y: log(pow_(x, splat(7.0, x.type)) * y), leaves(2))],
+    misses=lambda: [
+        example(lambda x, y: log(pow_(x, splat(7.0, x.type)) * y), leaves(2)),
+        example(lambda x, y: log(pow_(x, y)), leaves(2)),
+    ],
 )
 def log_of_product_with_power(v: Value, context) -> Value | None:
-    """A power overflows or vanishes where the log of the product is ordinary: a likelihood."""
-    terms = flatten(v.operands[0], "product") if v.operands[0].op.name in ("mul", "div") else []
-    apart = [(s, e) for s, x in terms if (e := _log_of_nonnegative_power(x, context)) is not None]
-    rest = [t for t in terms if _log_of_nonnegative_power(t[1], context) is None]
+    """A power overflows or vanishes where the log of the product is ordinary: a likelihood. (Of a power that is not
+    even, at -inf and -0.0 as in ``log_of_reciprocal``.)"""
+    (x,) = v.operands
+    terms = flatten(x, "product") if x.op in (mul, div) else [(1, x)]
+    logs = [_log_of_power(y, len(terms) == 1, context.facts) for _, y in terms]
+    apart = [(s, e) for (s, _), e in zip(terms, logs, strict=True) if e is not None]
+    rest = [t for t, e in zip(terms, logs, strict=True) if e is None]
     if not apart:
         return None
     return join([*apart, *([(1, log(join(rest, "product")))] if rest else [])], "sum")
 
 
-def _log_of_nonnegative_power(x: Value, context) -> Value | None:
-    """The log of a power that is not negative: a fraction (or it is nan), or even, or of what is not negative."""
+def _log_of_power(x: Value, alone: bool, facts) -> Value | None:
+    """The log of a power that is not negative: a fraction (or it is nan), or even, or of what is not negative; also of
+    one that is ``alone`` in a log, which is nan then."""
     number = splat_of(x.operands[1]) if x.op is pow_ else None
-    if number is None or not np.isfinite(number) or number == 0:
+    if number is None or not np.isfinite(number) or number == 0 or splat_of(x.operands[0]) is not None:
         return None
     even, whole = number % 2 == 0, number % 1 == 0
-    if whole and not even and not context.facts(x.operands[0]).nonnegative:
+    if whole and not even and not alone and not facts(x.operands[0]).nonnegative:
         return None
     return log(abs_(x.operands[0]) if even else x.operands[0]) * x.operands[1]
 
@@ -246,9 +228,7 @@ def _log_of_nonnegative_power(x: Value, context) -> Value | None:
 )
 def log_of_product_of_squares(v: Value) -> Value | None:
     """The squares overflow or vanish where the log is ordinary."""
-    number = 1.0
-    single: list[Term] = []
-    root: list[Term] = []
+    number, single, root = 1.0, list[Term](), list[Term]()
     for s, x in flatten(v.operands[0], "product"):
         n = splat_of(x)
         if n is not None and 0 < n < np.inf:

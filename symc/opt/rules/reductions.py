@@ -87,36 +87,15 @@ def _scaled(x: Value, c: Value, op_name: str) -> Value:
     "dot",
     kinds="fc",
     tags=["reassociate"],
-    needs=["mul"],
-    equation="dot(x * c, y) -> dot(x, y) * c for a scalar c",
+    equation="dot(x * c, y) -> dot(x, y) * c for a scalar c; so for x / c",
     examples=lambda: [
         _matmul(leaf(3, 4) * 3, leaf(4, 2)),
-        _matmul(leaf(3, 4), leaf(4, 2) * broadcast(leaf(), axes=(), shape=(4, 2))),
+        _matmul(leaf(3, 4), leaf(4, 2) / broadcast(leaf(), axes=(), shape=(4, 2))),
     ],
     misses=lambda: [_matmul(leaf(3, 4) * broadcast(leaf(4), axes=(1,), shape=(3, 4)), leaf(4, 2))],
 )
 def dot_of_scaled(v: Value, context) -> Value | None:
     """A scalar leaves a product of arrays: it is a factor of the call."""
-    return _dot_of_scaled(v, context)
-
-
-@rewrite(
-    "dot",
-    kinds="fc",
-    tags=["reassociate"],
-    needs=["div"],
-    equation="dot(x / c, y) -> dot(x, y) / c for a scalar c",
-    examples=lambda: [
-        _matmul(leaf(3, 4) / 3, leaf(4, 2)),
-        _matmul(leaf(3, 4), leaf(4, 2) / broadcast(leaf(), axes=(), shape=(4, 2))),
-    ],
-)
-def dot_of_quotient(v: Value, context) -> Value | None:
-    """A scalar leaves a product of arrays."""
-    return _dot_of_scaled(v, context)
-
-
-def _dot_of_scaled(v: Value, context) -> Value | None:
     for k in () if soon_infinite(v.type) else (0, 1):
         found = _scale_of(v.operands[k]) if context.single_use(v.operands[k]) else None
         if found is not None:

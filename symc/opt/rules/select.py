@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from symc.ir.op import lookup, splat
+from symc.ir.ops.arithmetic import mul
 from symc.ir.ops.logic import and_, not_, or_, where
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
@@ -144,45 +145,27 @@ def merge_choices(v: Value, context) -> Value | None:
 
 @rewrite(
     "mul",
+    "div",
     kinds="fc",
     needs=["where"],
-    equation="where(c, 0, x) * y -> where(c, 0, x * y)",
+    equation="where(c, 0, x) * y -> where(c, 0, x * y); where(c, 0, x) / y -> where(c, 0, x / y)",
     examples=lambda: [
         example(lambda c, x, y, z: where(c, splat(0.0, x.type), x) * y, _choice()),
         example(lambda c, x, y, z: where(c, x, splat(0.0, x.type)) * y, _choice()),
+        example(lambda c, x, y, z: where(c, splat(0.0, x.type), x) / y, _choice()),
     ],
 )
 def product_with_choice_of_zero(v: Value, context) -> Value | None:
     """A zero that was chosen stays zero, even if the other factor is infinite there (gradients of guarded
-    functions)."""
-    for k in (0, 1):
+    functions), or over zero."""
+    for k in (0, 1) if v.op is mul else (0,):
         w, y = v.operands[k], v.operands[1 - k]
         if w.op is where and context.single_use(w):
             c, a, b = w.operands
             if is_number(a, 0) and not is_number(b, 0):
-                return where(c, a, b * y)
+                return where(c, a, v.op(b, y))
             if is_number(b, 0) and not is_number(a, 0):
-                return where(c, a * y, b)
-    return None
-
-
-@rewrite(
-    "div",
-    kinds="fc",
-    needs=["where"],
-    equation="where(c, 0, x) / y -> where(c, 0, x / y)",
-    examples=lambda: [example(lambda c, x, y, z: where(c, splat(0.0, x.type), x) / y, _choice())],
-)
-def quotient_with_choice_of_zero(v: Value, context) -> Value | None:
-    """A zero that was chosen stays zero, even over zero."""
-    w, y = v.operands
-    if w.op is not where or not context.single_use(w):
-        return None
-    c, a, b = w.operands
-    if is_number(a, 0) and not is_number(b, 0):
-        return where(c, a, b / y)
-    if is_number(b, 0) and not is_number(a, 0):
-        return where(c, a / y, b)
+                return where(c, v.op(a, y), b)
     return None
 
 

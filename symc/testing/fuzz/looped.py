@@ -14,8 +14,8 @@ from symc.tools.debugging.blame import Blame
 
 #: How often each of these checks is run, of a hundred; those of the second table compile kernels.
 SHARES = {"reference": 50, "derivatives": 15, "batches": 10}
-NATIVE_SHARES = {"values": 40, "states": 20, "steps": 15}
-SMOOTH = frozenset({"derivatives"})
+NATIVE_SHARES = {"values": 40, "states": 20, "steps": 15, "threads": 5, "budget": 5}
+SMOOTH = frozenset({"derivatives", "budget"})
 TRIES = 150
 
 SCRIPT = '''"""{headline}"""
