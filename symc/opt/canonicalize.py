@@ -210,13 +210,13 @@ def plus_zero_integer(x):
     return x + 0, x
 
 
-@rule(exact=False, kinds="fc", check=False, tags=["signed-zero"])
+@rule(kinds="fc", check=False, tags=["signed-zero"])
 def plus_zero(x):
     """0 changes nothing but the sign of -0.0."""
     return x + 0.0, x
 
 
-@rule(exact=False, kinds="fc", check=False, tags=["signed-zero"])
+@rule(kinds="fc", check=False, tags=["signed-zero"])
 def zero_minus(x):
     """A difference from 0 is a sign (but 0 - 0 is 0, and -0 is -0.0)."""
     return 0.0 - x, -x
@@ -284,7 +284,6 @@ def idempotent(v: Value) -> Value | None:
 
 @rewrite(
     "pow",
-    exact=False,
     needs=["#"],
     kinds="iufc",
     equation="x**2 -> x * x; x**0.5 -> sqrt(x); x**-1 -> 1 / x",

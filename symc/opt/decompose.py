@@ -20,7 +20,6 @@ from symc.opt.engine.examples import leaves
 
 
 @rewrite(
-    exact=False,
     equation="named op -> its parts",
     examples=lambda: [
         lookup("logsumexp")(leaves(1, {}, (2, 3))[0], axes=(1,)),
@@ -41,7 +40,6 @@ def decompose_named(v: Value) -> Value | None:
 @rewrite(
     "mul",
     "div",
-    exact=False,
     kinds="c",
     tags=["signed-zero"],
     equation="z * cast(r) -> complex(real(z) * r, imag(z) * r) for real r; so z / cast(r)",

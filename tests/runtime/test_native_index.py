@@ -11,7 +11,8 @@ import pytest
 import symc as sc
 from symc.codegen.kernel.source import kernel_form_of
 from symc.codegen.plan.check_plan import check_plan
-from symc.codegen.plan.planner import make_plan, print_plan
+from symc.codegen.plan.planner import make_plan
+from symc.codegen.plan.text import print_plan
 from symc.errors import IndexingError
 from symc.ir.function import Function, Input, function
 from symc.ir.op import all_ops, lookup

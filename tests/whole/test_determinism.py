@@ -16,7 +16,8 @@ ROOT = Path(__file__).parents[2]
 SHOW = """
 import hashlib, sys
 from symc.codegen.kernel.source import kernel_form_of, kernel_source
-from symc.codegen.plan.planner import make_plan, print_plan
+from symc.codegen.plan.planner import make_plan
+from symc.codegen.plan.text import print_plan
 from symc.opt import DEFAULT, optimize
 
 def steps_of(plan):

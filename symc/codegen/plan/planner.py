@@ -7,13 +7,10 @@ branches are steps with plans of their own inside (``nested``).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from symc.codegen.plan.bufferize import bufferize
 from symc.codegen.plan.cells import Nest, Work, may_fail, work_of
 from symc.codegen.plan.inplace import Pairs, inplace_pairs
-from symc.codegen.plan.memory import MemoryReport, memory
 from symc.codegen.plan.nested import nest
 from symc.codegen.plan.order import order
 from symc.codegen.plan.reuse import assign_arena
@@ -23,22 +20,6 @@ from symc.ir.phases import phase
 from symc.ir.plan import Plan
 from symc.ir.record import dataclass, field
 from symc.ir.value import Value
-
-if TYPE_CHECKING:
-    from symc.codegen.plan.check_plan import check_plan
-    from symc.codegen.plan.text import print_plan
-
-__all__ = ["MemoryReport", "check_plan", "make_plan", "memory", "print_plan"]
-
-
-_LAZY = {"check_plan": "check_plan", "print_plan": "text"}
-
-
-def __getattr__(name: str) -> Any:
-    """Imports what proves and prints plans when it is asked for."""
-    if name not in _LAZY:
-        raise AttributeError(name)
-    return getattr(import_module(f"symc.codegen.plan.{_LAZY[name]}"), name)
 
 
 @phase("plan")

@@ -25,7 +25,6 @@ def _example(dtype: str, shapes: tuple, contract: tuple, batch: tuple = ((), ())
 
 @rewrite(
     "dot",
-    exact=False,
     family="decompose",
     equation="dot(x, y) in f16 -> dot(x, y) in f32",
     examples=lambda: [_example("f16", ((3, 3), (3, 3)), ((1,), (0,)))],
@@ -40,7 +39,6 @@ def dot_of_half(v: Value) -> Value | None:
 
 @rewrite(
     "dot",
-    exact=False,
     kinds="iuf",
     family="decompose",
     equation="dot(x, y) -> sum(x * y) of integers, of outer products and where it is small",
@@ -106,7 +104,6 @@ def is_outer(v: Value) -> bool:
 
 @rewrite(
     "dot",
-    exact=False,
     kinds="fc",
     family="decompose",
     equation="dot(x, y) -> gemm(x, y) for every matrix of y, if y has free axes before and after the contracted ones",
@@ -142,7 +139,6 @@ def dot_of_each(v: Value) -> Value | None:
 
 @rewrite(
     "dot",
-    exact=False,
     kinds="fc",
     family="decompose",
     equation="dot(x, y) -> dot(transpose(x), transpose(y)) where contracted, free and batch axes are mixed",

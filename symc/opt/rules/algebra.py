@@ -128,7 +128,6 @@ def subtract_self(x):
 
 @rewrite(
     "neg",
-    exact=False,
     kinds="f",
     tags=["signed-zero"],
     equation="-(x - y) -> y - x",

@@ -258,7 +258,6 @@ def det_of_composed(v: Value) -> Value | None:
 
 @rewrite(
     "get",
-    kinds="biufc",
     needs=["slogdet"],
     weight=2,
     equation="slogdet(block_diag(A, B)) -> (sign * sign, log + log); slogdet(kron(A, B)) likewise",

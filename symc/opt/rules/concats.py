@@ -191,7 +191,6 @@ def concat_of_reshapes(v: Value) -> Value | None:
 
 @rewrite(
     *COMBINING,
-    exact=False,
     needs=["concat"],
     equation="sum(stack(x, y), 0) -> x + y",
     examples=lambda: [

@@ -22,7 +22,6 @@ def _example() -> list[Value]:
 @rewrite(
     *(op.name for op in (print_op, assert_op, breakpoint_op)),
     exact=True,
-    kinds="biufc",
     equation="print(x) -> x; assert(x, c) -> x; breakpoint(x) -> x",
     examples=_example,
     misses=lambda: [after(*leaves(2, {}, (3,)))],

@@ -24,7 +24,6 @@ def _matrices() -> list[Value]:
 
 @rewrite(
     "dot",
-    exact=False,
     equation="dot(transpose(x), y) -> dot(x, y) over other axes",
     examples=lambda: [
         example(lambda a, b: dot_of(transpose(a, perm=(1, 0)), b), _matrices()),
@@ -52,7 +51,6 @@ def dot_of_transpose(v: Value) -> Value | None:
 
 @rewrite(
     "transpose",
-    exact=False,
     equation="transpose(dot(x, y)) -> dot(y, x)",
     examples=lambda: [transpose(example(dot_of, _matrices()), perm=(1, 0))],
 )
@@ -72,7 +70,6 @@ def transpose_of_dot(v: Value, context) -> Value | None:
 
 @rewrite(
     "dot",
-    exact=False,
     equation="dot(broadcast(x), y) -> broadcast(dot(x, y)) where free axes are inserted",
     examples=lambda: [
         (lambda a, b: dot_of(broadcast(a, axes=(1,), shape=(3, 3)), b))(leaves(1, {}, (3,))[0], _matrices()[0])
@@ -105,7 +102,6 @@ def dot_of_broadcast(v: Value) -> Value | None:
 
 @rewrite(
     "dot",
-    exact=False,
     needs=["broadcast"],
     weight=2,
     equation="dot(x, broadcast(y)) -> dot(sum(x), y) where contracted axes are inserted",

@@ -82,7 +82,6 @@ def _counts(x: Value, depth: int = 3) -> bool:
 
 @rewrite(
     "gather",
-    exact=False,
     equation="sum(x, a)[i] -> sum(x[i], a); softmax, cumsum, sort along other axes as well",
     examples=lambda: [
         gather(sum_(leaf(9, 2), axes=(1,)), index(3), axes=(0,)),
@@ -111,7 +110,6 @@ def gather_of_lines(v: Value, context) -> Value | None:
 
 @rewrite(
     "gather",
-    exact=False,
     needs=["dot"],
     equation="(x @ y)[i] -> x[i] @ y; diag(x @ y) -> sum(x * y.T, 1)",
     examples=lambda: [
@@ -170,7 +168,6 @@ def _by_element(parts: Sequence[Value], contract: Sequence[tuple[int, ...]], dep
 
 @rewrite(
     "dot",
-    exact=False,
     kinds="f",
     weight=3,
     equation="eye(n)[i] @ x -> x[i]",

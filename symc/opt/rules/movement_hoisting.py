@@ -36,7 +36,6 @@ from symc.opt.rules.linalg import transpose_of_dot
 
 @rewrite(
     "transpose",
-    exact=False,
     equation="transpose(f(x, y)) -> f(transpose(x), transpose(y))",
     examples=lambda: [
         transpose(lookup("exp")(leaf(20, 30)), perm=(1, 0)),

@@ -22,7 +22,6 @@ def _rows() -> Value:
 
 @rewrite(
     "max_pool",
-    exact=False,
     kinds="f",
     family="sinking",
     equation="max_pool(x + c) -> max_pool(x) + c, and maximum, minimum of x and c, where c is one number in a window",

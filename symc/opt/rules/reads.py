@@ -75,7 +75,6 @@ def slice_of_elementwise(v: Value, context) -> Value | None:
 
 @rewrite(
     "slice",
-    exact=False,
     equation="slice(sum(x, a)) -> sum(slice(x), a); softmax, cumsum, sort along other axes as well",
     examples=lambda: [
         row(sum_(leaf(3, 4), axes=(1,))),
@@ -145,7 +144,6 @@ def few(k: Size, n: Size) -> bool:
 
 @rewrite(
     "slice",
-    exact=False,
     needs=["dot"],
     equation="slice(dot(x, y)) -> dot(slice(x), slice(y))",
     examples=lambda: [row(dot(leaf(3, 4), leaf(4, 5), contract=((1,), (0,)), batch=((), ())))],

@@ -28,7 +28,6 @@ def _examples() -> list[Value]:
 @rewrite(
     "again",
     exact=True,
-    kinds="biufc",
     family="canonicalize",
     equation="again(number) -> number; again(broadcast(x), g) -> broadcast(again(x, g)); again(x, 1, broadcast(g)) -> "
     "again(x, g)",

@@ -93,7 +93,6 @@ def pad_by_nothing(v: Value) -> Value | None:
     "any",
     "all",
     "sup",
-    exact=False,
     tags=["signed-zero"],
     equation="sum(x, ()) -> x",
     examples=lambda: [sum_(leaf(2), axes=())],

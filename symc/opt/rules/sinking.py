@@ -132,7 +132,6 @@ FOLDS = tuple(COMBINING)
     "min",
     "any",
     "all",
-    exact=False,
     equation="sum(broadcast(x)) -> n * sum(x); max(broadcast(x)) -> max(x)",
     examples=lambda: [
         sum_(broadcast(leaf(3), axes=(1,), shape=(4, 3)), axes=(0, 1)),
@@ -165,7 +164,6 @@ def times_size(x: Value, count: Size) -> Value:
 
 @rewrite(
     *FOLDS,
-    exact=False,
     equation="sum(transpose(x)) -> transpose(sum(x))",
     examples=lambda: [sum_(transpose(leaf(2, 3), perm=(1, 0)), axes=(0,))],
 )
@@ -183,7 +181,6 @@ def reduce_of_transpose(v: Value) -> Value | None:
 
 @rewrite(
     *FOLDS,
-    exact=False,
     needs=["reshape"],
     equation="sum(reshape(x)) -> reshape(sum(x)) where whole axes of x are reduced",
     examples=lambda: [
@@ -213,7 +210,6 @@ def reduce_of_reshape(v: Value) -> Value | None:
 
 @rewrite(
     *FOLDS,
-    exact=False,
     equation="sum(sum(x, a), b) -> sum(x, a and b)",
     examples=lambda: [sum_(sum_(leaf(2, 3, 4), axes=(1,)), axes=(1,))],
 )

@@ -33,7 +33,6 @@ def is_sparse(v: Value, modes: Sequence[str] = ("add",)) -> bool:
 @rewrite(
     "add",
     "sub",
-    exact=False,
     needs=["scatter"],
     equation="x + zeros.at[i].add(y) -> x.at[i].add(y); x - zeros.at[i].add(y) -> x.at[i].add(-y)",
     examples=lambda: [
@@ -59,7 +58,6 @@ def add_of_sparse(v: Value, context) -> Value | None:
 
 @rewrite(
     "add",
-    exact=False,
     needs=["scatter"],
     equation="x + zeros.at[i].set(y) -> x.at[i].set(x[i] + y)",
     examples=lambda: [example(lambda x, u, i: x + _put(_zeros(x), u, i), _three())],
@@ -81,7 +79,6 @@ def add_of_sparse_set(v: Value, context) -> Value | None:
 
 @rewrite(
     "add",
-    exact=False,
     needs=["dynamic_update_slice"],
     equation="x + dynamic_update_slice(zeros, y, i) -> dynamic_update_slice(x, dynamic_slice(x, i) + y, i)",
     examples=lambda: [(lambda x, i: x + dynamic_update_slice(_zeros(x), leaf(3), i))(leaf(9), index())],
@@ -105,7 +102,6 @@ def add_of_window(v: Value, context) -> Value | None:
     "mul",
     "div",
     "neg",
-    exact=False,
     kinds="fc",
     needs=["scatter"],
     equation="zeros.at[i].add(y) * 3 -> zeros.at[i].add(y * 3)",
@@ -131,7 +127,6 @@ def scaled_sparse(v: Value, context) -> Value | None:
 
 @rewrite(
     "sum",
-    exact=False,
     needs=["scatter"],
     equation="sum(zeros.at[i].add(y), 0) -> sum(y, 0)",
     examples=lambda: [sum_(_put(_zeros(x), u, i, "add"), axes=a) for x, u, i in [_three()] for a in ((0,), (0, 1))],

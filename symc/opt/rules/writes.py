@@ -85,7 +85,6 @@ def dead_store(v: Value) -> Value | None:
 
 @rewrite(
     "scatter",
-    exact=False,
     needs=["scatter"],
     equation="x.at[i].add(y).at[i].add(z) -> x.at[i].add(y + z)",
     examples=lambda: [
@@ -205,7 +204,6 @@ def window_set_to_itself(v: Value) -> Value | None:
 
 @rewrite(
     "scatter",
-    exact=False,
     needs=["#"],
     tags=["signed-zero"],
     equation="x.at[i].add(0) -> x",
@@ -246,7 +244,6 @@ def number_set_to_itself(v: Value) -> Value | None:
 
 @rewrite(
     "scatter",
-    exact=False,
     equation="x.at[[2, 3, 4]].set(y) -> x.at[2:5].set(y)",
     examples=lambda: [
         _put(leaf(9, 2), leaf(4, 2), iota(shape=(4,), axis=0, dtype=I64) * step + 3, mode)
@@ -280,7 +277,6 @@ def update_by_count(v: Value) -> Value | None:
 
 @rewrite(
     "gather",
-    exact=False,
     needs=["scatter"],
     equation="x.at[i].set(y)[i] -> y; x.at[i].add(y)[i] -> x[i] + y, where i names no place twice",
     examples=lambda: [

@@ -19,7 +19,8 @@ from symc.codegen.plan.check_plan import check_plan
 from symc.codegen.plan.hazards import predecessors, sequences
 from symc.codegen.plan.lanes import with_lanes
 from symc.codegen.plan.overlap import overlaps
-from symc.codegen.plan.planner import make_plan, print_plan
+from symc.codegen.plan.planner import make_plan
+from symc.codegen.plan.text import print_plan
 from symc.errors import PlanError
 from symc.ir.function import Function, Input, function
 from symc.ir.op import lookup

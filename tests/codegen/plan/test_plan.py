@@ -14,7 +14,8 @@ from symc.codegen.plan.check_plan import check_plan
 from symc.codegen.plan.inplace import inplace_pairs, shared_pairs
 from symc.codegen.plan.memory import memory
 from symc.codegen.plan.order import TOLERATED, order, peak
-from symc.codegen.plan.planner import make_plan, print_plan
+from symc.codegen.plan.planner import make_plan
+from symc.codegen.plan.text import print_plan
 from symc.errors import PlanError
 from symc.ir.dim import size_name
 from symc.ir.function import Function, Input, function

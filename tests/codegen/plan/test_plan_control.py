@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from symc.codegen.plan.check_plan import check_plan
 from symc.codegen.plan.memory import memory
-from symc.codegen.plan.planner import make_plan, print_plan
+from symc.codegen.plan.planner import make_plan
+from symc.codegen.plan.text import print_plan
 from symc.errors import PlanError
 from symc.ir.parse import parse
 from symc.ir.plan import Layout, Plan, Step

@@ -17,8 +17,9 @@ from symc.codegen.kernel.names import kernel_name
 from symc.codegen.plan.check_plan import check_plan
 from symc.codegen.plan.compare_sizes import at_least
 from symc.codegen.plan.memory import memory
-from symc.codegen.plan.planner import make_plan, print_plan
+from symc.codegen.plan.planner import make_plan
 from symc.codegen.plan.reuse import Slot, Temp, aligned, pack_fixed, pack_slots
+from symc.codegen.plan.text import print_plan
 from symc.ir.dim import size_name
 from symc.ir.function import Function, Input, function
 from symc.ir.op import lookup

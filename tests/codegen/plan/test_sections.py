@@ -17,7 +17,8 @@ from symc.codegen.plan import sections as sectioning
 from symc.codegen.plan.check_plan import check_plan
 from symc.codegen.plan.check_sections import check_sections
 from symc.codegen.plan.durations import duration, durations
-from symc.codegen.plan.planner import make_plan, print_plan
+from symc.codegen.plan.planner import make_plan
+from symc.codegen.plan.text import print_plan
 from symc.errors import PlanError
 from symc.ir.dim import size_name
 from symc.ir.function import Function, Input, function
