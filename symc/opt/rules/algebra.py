@@ -13,7 +13,7 @@ import numpy as np
 from symc.ir.attrs import Array
 from symc.ir.dim import Size
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import abs_, add, mulz, sub
+from symc.ir.ops.arithmetic import abs_, add, maximum, minimum, mulz, sub
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.math import exp
 from symc.ir.ops.shape import concat, pad, slice_
@@ -208,6 +208,18 @@ def signs_cancel(x):
 def square_of_abs(x):
     """A square has no sign."""
     return abs_(x) * abs_(x), x * x
+
+
+@rule(tags=["signed-zero"])
+def max_of_negated(x, y):
+    """One sign for two."""
+    return maximum(-x, -y), -minimum(x, y)
+
+
+@rule(tags=["signed-zero"])
+def min_of_negated(x, y):
+    """One sign for two."""
+    return minimum(-x, -y), -maximum(x, y)
 
 
 # --- pieces -----------------------------------------------------------------------------------------------------------
