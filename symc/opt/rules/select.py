@@ -186,3 +186,18 @@ def never_below_itself(v: Value) -> Value | None:
 def _compare(name: str) -> Value:
     x = leaves(1, {0: "i64"}, (3,))[0]
     return lookup(name)(x, x)
+
+
+@rewrite(
+    "not",
+    exact=True,
+    equation="not (x == y) -> x != y",
+    examples=lambda: [example(lambda c, x, y, z: not_(make(lookup("eq"), (x, y))), _choice())],
+)
+def negated_comparison(v: Value) -> Value | None:
+    """The opposite comparison (not of an order on floats: nan is neither below nor not below)."""
+    (x,) = v.operands
+    if v.dtype.kind != "b":
+        return None
+    name, total = x.op.facts.opposite, "commutative" in x.op.traits
+    return make(lookup(name), x.operands) if name and (total or x.operands[0].dtype.kind in "biu") else None
