@@ -30,7 +30,7 @@ MEMBERS = ("meta.json", "function.ir", "final.ir", "arrays.npz", "state.npz", "d
 #: A file may unpack to so many bytes, and so many times its size.
 FREE, RATIO = 64 << 20, 64
 _MAGIC = b"\x93NUMPY"
-_HEADER = re.compile(rb"\{'descr': '([<>|=][a-zV][0-9]{1,2})', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n")
+_HEADER = rb"\{'descr': '([<>|=][a-zV][0-9]{1,2})', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n"
 _ENCRYPTED = 1
 #: What reading data that are not as they should be raises, whoever reads them.
 JUNK = (ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError, NotImplementedError,
@@ -122,7 +122,7 @@ def read_array(data: bytes, name: str) -> np.ndarray:
     if width is None:
         raise InputError(f"the array {name} is not in NumPy's format")
     start = 8 + width + int.from_bytes(data[8 : 8 + width], "little")
-    header = _HEADER.fullmatch(data[8 + width : start])
+    header = re.fullmatch(_HEADER, data[8 + width : start])
     dtype = np.dtype(header[1].decode()) if header else None
     found = None if dtype is None else described(np.empty(0, dtype)).dtype
     if header is None or dtype is None or found is None or (

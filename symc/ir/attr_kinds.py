@@ -21,6 +21,8 @@ Check = Callable[[Any], bool]
 
 def wrong_attr(op: Op, attrs: Mapping[str, Any]) -> str | None:
     """The name of an attribute that is of another kind than the op's ``infer`` says, if there is one."""
+    if not attrs:
+        return None
     checks = checks_of(op)
     return next((k for k, v in attrs.items() if k in checks and not checks[k](v)), None)
 

@@ -7,23 +7,33 @@ import re
 from symc.ir.dim import Size, product, size_name, terms_of
 from symc.ir.size_values import CALLS, SIMPLIFYING
 
-_TOKEN = re.compile(r"\s*(\d+|[A-Za-z_]\w*|\*\*|[-+*(),])")
+_TOKEN = r"\s*(\d+|[A-Za-z_]\w*|\*\*|[-+*(),])"
 
 
 def parse_dim(text: str) -> Size:
     """The inverse of ``str``. Raises ValueError on anything else."""
-    tokens, at = [], 0
     text = text.rstrip()
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if not match:
-            raise ValueError(f"not a size: {text!r}")
-        tokens.append(match[1])
-        at = match.end()
+    tokens = [text] if _is_name(text) else _tokens(text)
     value, end = parse_tokens(tokens, 0)
     if end != len(tokens):
         raise ValueError(f"not a size: {text!r}")
     return value
+
+
+def _is_name(text: str) -> bool:
+    """True for the names that nearly all sizes are, found without an expression, whose compilation takes longer."""
+    return text.isascii() and text.isidentifier()
+
+
+def _tokens(text: str) -> list[str]:
+    found, at, token = [], 0, re.compile(_TOKEN)
+    while at < len(text):
+        match = token.match(text, at)
+        if not match:
+            raise ValueError(f"not a size: {text!r}")
+        found.append(match[1])
+        at = match.end()
+    return found
 
 
 #: How deep calls in sizes may be nested in text, how many terms one may have, and how high a power may be.
@@ -81,7 +91,7 @@ def _parse_atom(tokens: list[str], at: int, depth: int) -> tuple[Size, int]:
         if len(token) > 20:
             raise ValueError("a size is too large")
         return int(token), at + 1
-    if not re.fullmatch(r"[A-Za-z_]\w*", token):
+    if not _is_name(token) and not re.fullmatch(r"[A-Za-z_]\w*", token):
         raise ValueError(f"not a size: {token!r}")
     if token not in CALLS or tokens[at + 1 : at + 2] != ["("]:
         return size_name(token), at + 1
