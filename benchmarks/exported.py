@@ -149,21 +149,26 @@ def alone(exported: Any, args: Arrays) -> Callable[..., Any]:
     return lambda *_: (function(*given[0]), kept)
 
 
-def main() -> None:
+def measured(name: str, n: int) -> dict[str, float]:
+    """Microseconds of a call of a program in symc, as a library, and of its C alone; seconds of the export."""
     rng = np.random.default_rng(2)
+    make, arrays = PROGRAMS[name]
+    f, args = make(), arrays(n, rng)
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        exported = getattr(imported(f.export_library(f"{folder}/{name}")), name)
+        took = time.perf_counter() - start
+        ours, library, own = best([f, exported, alone(exported, args)], args)
+    return {"symc_us": ours, "library_us": library, "c_us": own, "export_s": took}
+
+
+def main() -> None:
     print(f"{'':24}{'symc us':>10}{'library us':>12}{'C alone us':>12}{'ratio':>8}{'C alone':>9}{'export s':>10}")
-    for name, (make, arrays) in PROGRAMS.items():
-        f = make()
-        with tempfile.TemporaryDirectory() as folder:
-            start = time.perf_counter()
-            module = imported(f.export_library(f"{folder}/{name}"))
-            took = time.perf_counter() - start
-            exported = getattr(module, name)
-            for n in LENGTHS[name]:
-                args = arrays(n, rng)
-                ours, theirs, own = best([f, exported, alone(exported, args)], args)
-                print(f"{name + f' n={n}':24}{ours:10.1f}{theirs:12.1f}{own:12.1f}{theirs / ours:8.2f}{own / ours:9.2f}"
-                      f"{took:10.2f}", flush=True)
+    for name, lengths in LENGTHS.items():
+        for n in lengths:
+            ours, library, own, took = measured(name, n).values()
+            print(f"{name + f' n={n}':24}{ours:10.1f}{library:12.1f}{own:12.1f}{library / ours:8.2f}{own / ours:9.2f}"
+                  f"{took:10.2f}", flush=True)
 
 
 if __name__ == "__main__":
