@@ -56,6 +56,8 @@ class CompiledFunction(Shown):
     __slots__ = ("__call__", "__dict__", "__weakref__")
     #: The outputs and updates that it was compiled from, where an optimizer made these; in the process that did.
     _made_of: Any = None
+    #: How a jitted function was called that it was compiled for (``JitFunction._called``); in the process that did.
+    _called: Any = None
 
     def __init_subclass__(cls) -> None:
         cls.__doc__ = _Documentation(cls.__dict__.get("__doc__"))  # type: ignore[assignment]

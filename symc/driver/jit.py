@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import linecache
 import sys
 import warnings
@@ -106,12 +107,23 @@ class JitFunction(Specializing):
             key, arrays, lambda: self._trace(leaves, nest, data, arrays, [places[k][1] for k in data]))
         if len(self.variants) != known:
             self._keep(key, leaves, nest, data, arrays)
+            compiled._called = self._called(leaves, nest, data)
         return key, compiled, arrays
 
     def compiled_for(self, /, *args: Any, **kwargs: Any) -> tuple[CompiledFunction, list[np.ndarray]]:
         """The function that is compiled for arguments like these, and those of them that are data, in its order."""
         _, compiled, arrays = self._found(*flatten(self._bound(args, kwargs)))
         return compiled, arrays
+
+    def _called(self, leaves: Sequence[Any], nest: Nest, data: Sequence[int]) -> dict[str, tuple[Nest, list[Any]]]:
+        """The parameters by name, each with its nest and for each leaf of that None for data, else a number, text or
+        the like as it was, in a tuple; ``(...,)`` is any other object. Those that were left out are their defaults."""
+        rest = iter([None if k in data else _literal(x) for k, x in enumerate(leaves)])
+        given = {name: (child, list(itertools.islice(rest, child.count)))
+                 for name, child in zip(nest.keys, nest.children, strict=True)}
+        usual = {n: flatten(p.default) for n, p in self._signature_of.parameters.items() if p.default is not p.empty}
+        return {n: given[n] if n in given else (usual[n][1], list(map(_literal, usual[n][0])))
+                for n in self._signature_of.parameters if n in given or n in usual}
 
     def _bound(self, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by parameter. Raises InputError for what the function does not take."""
@@ -212,6 +224,12 @@ def _warn_of_length(name: str, outputs: Any) -> None:
     if count > _LONG:
         warnings.warn(f"{name}: {count} operations, as Python's loops are unrolled: sc.scan, sc.fori_loop and "
                       "sc.while_loop compile one step, for any number of steps", stacklevel=4)
+
+
+def _literal(item: Any) -> tuple[Any]:
+    """What is written as a literal, as it is; an ellipsis for anything else, which nothing here is to keep alive."""
+    item = item.item() if isinstance(item, np.generic) else item
+    return (item if isinstance(item, bool | int | float | complex | str | bytes) else ...,)
 
 
 def _unpickled(fn: Callable[..., Any], static: Sequence[str], name: str, options: dict[str, Any]) -> JitFunction:

@@ -163,46 +163,20 @@ def _row(i: Interface, a: Array) -> dict[str, Any]:
 
 
 def _arguments(f: Any) -> list[dict[str, Any]]:
-    """The arguments of a call as those of the function: names, nests, default values."""
-    rows = []
-    for k, s in enumerate(f._built.slots):
-        default = s.default.tolist() if isinstance(s.default, np.ndarray | np.generic) else s.default
-        rows.append({"name": s.name or f"arg{k}", "nest": _nest(s.nest), "default": default})
-    places = [_place(r["name"]) for r in rows if r["nest"][0] == "leaf"]
-    if len(places) == len(rows) and all(places) and any(len(p) > 1 for p in places):  # of a jitted function
-        rows = [{"name": n, "nest": nest, "default": None} for n, nest in zip(*_joined(places)[1:], strict=True)]
+    """The arguments of a call as those of the function: names, nests, default values. Of a jitted one, as it was called:
+    what was static is ``fixed``, by its place in the nest, and objects that are no literals are left out."""
+    if f._called is not None:
+        rows = [{"name": n, "nest": _nest(nest), "default": None, "fixed": {k: x for k, x in enumerate(leaves) if x}}
+                for n, (nest, leaves) in f._called.items() if not leaves or leaves != [(...,)] * len(leaves)]
+    else:
+        rows = [{"name": s.name or f"arg{k}", "nest": _nest(s.nest), "fixed": {}, "default": s.default.tolist()
+                 if isinstance(s.default, np.ndarray | np.generic) else s.default}
+                for k, s in enumerate(f._built.slots)]
     try:
         ast.literal_eval(repr(rows))
     except (ValueError, SyntaxError):
         raise ExportError(f"{f.name}: a default value is no number or list of numbers") from None
     return rows
-
-
-def _place(path: str) -> list[Any]:
-    """The steps of a path like ``a['u'][0].v``: a name, then keys and fields; none of what is no path."""
-    try:
-        node: Any = ast.parse(path, mode="eval").body
-        steps: list[Any] = []
-        while not isinstance(node, ast.Name):
-            steps.append(f".{node.attr}" if isinstance(node, ast.Attribute) else ast.literal_eval(node.slice))
-            node = node.value
-        return [node.id, *reversed(steps)]
-    except (SyntaxError, ValueError, AttributeError):
-        return []
-
-
-def _joined(places: Sequence[Sequence[Any]]) -> tuple[str, tuple[Any, ...], tuple[Any, ...]]:
-    """The nest whose leaves are reached by these steps."""
-    if not places[0]:
-        return "leaf", (), ()
-    groups: dict[Any, list[Sequence[Any]]] = {}
-    for p in places:
-        groups.setdefault(p[0], []).append(p[1:])
-    keys, children = tuple(groups), tuple(map(_joined, groups.values()))
-    if keys == tuple(range(len(keys))):
-        return "tuple", (), children
-    fields = all(isinstance(k, str) and k[:1] == "." for k in keys)
-    return ("fields", tuple(k[1:] for k in keys), children) if fields else ("dict", keys, children)
 
 
 def _nest(nest: Nest) -> tuple[str, tuple[Any, ...], tuple[Any, ...]]:

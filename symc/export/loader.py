@@ -48,7 +48,7 @@ class Exported:
         every = [*INTERFACE["inputs"], *INTERFACE["states"]]
         self._given = [(a["name"], _dtype(a["dtype"])) for a in every]
         self._count = len(INTERFACE["inputs"])
-        self._plain = all(a["nest"][0] == "leaf" for a in INTERFACE["arguments"])
+        self._plain = all(a["nest"][0] == "leaf" and not a["fixed"] for a in INTERFACE["arguments"])
         self._made = [_dtype(a["dtype"]) for a in INTERFACE["results"]]
         self.states = dict(_initial()) if INTERFACE["states"] else {}
         self._lock = threading.Lock() if INTERFACE["states"] else None
@@ -72,7 +72,7 @@ class Exported:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if kwargs or not self._plain or len(args) != self._count:
             args = tuple(leaf for a, item in zip(INTERFACE["arguments"], self._bound(args, kwargs))
-                         for leaf in _flat(a["nest"], item, f"{self.name}: {a['name']}"))
+                         for leaf in _leaves(a, item, f"{self.name}: {a['name']}"))
         arrays = [self._array(k, item) for k, item in enumerate(args)]
         if self._lock is None:
             return self._run(arrays)
@@ -119,6 +119,8 @@ class Exported:
         for a in INTERFACE["arguments"]:
             if a["name"] not in bound and a["default"] is not None:
                 bound[a["name"]] = a["default"]
+            if a["name"] not in bound and len(a["fixed"]) == _count(a["nest"]):
+                bound[a["name"]] = _AS_IT_WAS
         missing = [n for n in names if n not in bound]
         if missing:
             raise TypeError(f"{self.name}: missing {', '.join(missing)}; it is {INTERFACE['usage']}")
@@ -245,11 +247,33 @@ def _initial() -> Any:
         raise LibraryError(f"the states of {INTERFACE['name']} cannot be read: {e}", path=path) from None
 
 
+#: Stands for a static argument that is left out.
+_AS_IT_WAS = object()
+
+
+def _count(nest: Any) -> int:
+    return 1 if nest[0] == "leaf" else sum(map(_count, nest[2]))
+
+
+def _leaves(a: Any, item: Any, where: str) -> Any:
+    """The leaves of an argument that are data; others must be what they were when the function was compiled."""
+    if item is _AS_IT_WAS:
+        return []
+    leaves = _flat(a["nest"], item, where)
+    for k, (fixed,) in a["fixed"].items():
+        given = leaves[k].item() if isinstance(leaves[k], np.generic) else leaves[k]
+        if fixed is not ... and repr(given) != repr(fixed):
+            raise TypeError(f"{where} has {given!r:.60}, but the library was exported for {fixed!r:.60}")
+    return [x for k, x in enumerate(leaves) if k not in a["fixed"]]
+
+
 def _flat(nest: Any, item: Any, where: str) -> Any:
     """The leaves of an argument."""
     kind, keys, children = nest
     if kind == "leaf":
         return [item]
+    if kind == "none" and item is not None:
+        raise TypeError(f"{where} must be None, which it was in the function that was exported")
     try:
         if kind == "dict":
             if set(item) != set(keys):

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -194,10 +195,55 @@ def test_arguments_of_a_jitted_function_are_its_own(tmp_path):
     for found in (g(*given, 2.0), g(rate=2.0, pair=given[1], a=given[0])):
         np.testing.assert_array_equal(found[0], want[0])
         np.testing.assert_array_equal(found[1]["sum"], want[1]["sum"])
-    for wrong, what in (({"u": 1}, "f: a must be a dict of 'u', 'v'"), ({**given[0], "v": {0: 1, 1: 2}}, "tuple of 2"),
+    for wrong, what in (({"u": 1}, "f: a must be a dict of 'u', 'v'"), ({**given[0], "v": {0: 1, 1: 2}}, "list of 2"),
                         (3, "must be a dict")):
         with pytest.raises(TypeError, match=what):
             g(wrong, given[1], 2.0)
+
+
+@dataclass
+class Step:
+    rate: float
+    way: str
+    x: np.ndarray
+
+
+def test_static_arguments_of_a_jitted_function(tmp_path):
+    """They are given where they were, or left out; in a nest too, and by default. Others are told."""
+    @sc.jit(static=("axis", "how"))
+    def f(x, axis, step, how="sum", scale=2.0, tell=None):
+        y = getattr(np, how)(x, axis=axis) * step.rate * scale
+        return y if step.way == "up" else -y
+
+    x, step = np.arange(6.0).reshape(2, 3), Step(0.5, "down", np.ones(1))
+    want = f(x, 1, step)
+    g = imported(f.export_library(tmp_path / "f")).f
+    other = Step(0.25, "down", np.ones(1))
+    for found in (g(x, 1, step), g(x, step=step), g(step=step, x=x, axis=np.int64(1), how="sum", scale=2.0)):
+        np.testing.assert_array_equal(found, want)
+    np.testing.assert_array_equal(g(x, 1, other), want / 2)
+    for given, what in (((x, 0, step), "axis has 0, but the library was exported for 1"), ((x, True, step), "axis has"),
+                        ((x, 1, Step(0.5, "up", np.ones(1))), "'up', but the library was exported for 'down'"),
+                        ((x, 1, step, "max"), "how has 'max'"), ((x, 1, step, "sum", 3.0), "scale has 3.0"),
+                        ((x, 1, step, "sum", 2.0, 5), "tell must be None")):
+        with pytest.raises(TypeError, match=what):
+            g(*given)
+    np.testing.assert_array_equal(g(x, 1, step, tell=None), want)
+    with pytest.raises(TypeError, match="missing step"):
+        g(x)
+
+
+def test_objects_that_are_static_are_left_out(tmp_path):
+    class Model:
+        @sc.jit
+        def f(self, x, g):
+            return g(x) * 3
+
+    model = Model()
+    want = model.f(np.ones(3), np.tanh)
+    g = imported(Model.f.export_library(tmp_path / "f")).f
+    np.testing.assert_array_equal(g(np.ones(3)), want)
+    np.testing.assert_array_equal(g(x=np.ones(3)), want)
 
 
 def test_no_compiler(step, tmp_path, monkeypatch):
