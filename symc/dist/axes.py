@@ -1,8 +1,9 @@
 """Behaviour of graphs along axes of one size: each op computes along them element by element, folds them, or mixes.
 
-A size is known by its name, so an axis is found in the type of every value. What an op does there follows from its
-record: what its element function reads, which axes it folds or contracts, and of loops and branches what their bodies
-do. Whatever is not known to be element by element mixes.
+A size is known by its name, so an axis is found in the type of every value: as an axis of its own, or as the slow part
+of one (n rows of k elements, one after another). What an op does there follows from its record: what its element
+function reads, which axes it folds or contracts, and of loops and branches what their bodies do. Whatever is not known
+to be element by element mixes.
 """
 
 from __future__ import annotations
@@ -11,20 +12,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from symc.errors import InputError
-from symc.ir.dim import Dim, size_name
+from symc.ir.dim import Dim, product, size_name
 from symc.ir.function import Function
 from symc.ir.op import Decompose, Element, Fold, Running, Sorting, Update, View, lookup, splat
+from symc.ir.ops.arithmetic import add, maximum, minimum, mul, sub
+from symc.ir.ops.cast import cast
 from symc.ir.ops.control import scan
 from symc.ir.ops.effect import IDENTITY
 from symc.ir.ops.elementwise import batch_leading
+from symc.ir.ops.index import index_operands
 from symc.ir.ops.leaf import get, iota, size
 from symc.ir.ops.matrix import batch_columns
 from symc.ir.ops.reduce import gives_place, identity
+from symc.ir.ops.shape import broadcast, reshape
 from symc.ir.order import postorder
-from symc.ir.size_values import names
+from symc.ir.ranges import wrapped_index
+from symc.ir.size_values import names, substitute
 from symc.ir.types import TensorType, TupleType, Type
 from symc.ir.value import Region, Value, fresh_input, make
-from symc.tensors.labels import regrouped
 
 INDEX = TensorType("i64", ())
 #: How ops on the matrices in the last two axes are batched, and those on windows along the last ones.
@@ -50,7 +55,9 @@ def expanded(f: Function, wanted: set[str]) -> Function:
         done: dict[Value, Value] = {}
         for v in f.body.values:
             new = make(v.op, [done[o] for o in v.operands], v.attrs, v.regions) if v.operands else v
-            found = _others(new, wanted) if any(_mentions(o.type, n) for o in (v, *v.operands) for n in wanted) else new
+            found = new
+            if any(_mentions(o.type, n) for o in (v, *v.operands) for n in wanted):
+                found = _others(with_own_rows(new, wanted), wanted)
             done[v] = found
             if v in hints:
                 for u in postorder([found], stop=set(new.operands).__contains__):
@@ -76,6 +83,51 @@ def _others(v: Value, wanted: set[str]) -> Value:
         if start is not target and not any(_mentions(target.type, n) for n in wanted):
             return lookup(kind)(target, make(v.op, [start, *v.operands[1:]], v.attrs))
     return v
+
+
+# --- rows by their own places -----------------------------------------------------------------------------------------
+
+
+def begin_of(name: str) -> Value:
+    """The place where a block of an axis begins."""
+    return size(value=size_name(f"begin {name}"))
+
+
+def with_own_rows(v: Value, wanted: set[str]) -> Value:
+    """A gather or scatter that names each row by its own place, which then counts from where the block begins: its
+    rows are those of the block."""
+    operands = list(v.operands)
+    for k, a in index_operands(v):
+        name, at = str(v.operands[0].shape[a]), _place_axis(v.operands[k])
+        if name in wanted and at is not None and str(v.operands[k].shape[at]) == name:
+            i = v.operands[k]
+            operands[k] = sub(i, broadcast(cast(begin_of(name), dtype=i.dtype), axes=(), shape=i.shape))
+    return v if operands == list(v.operands) else make(v.op, operands, v.attrs)
+
+
+def _place_axis(v: Value) -> int | None:
+    """The axis along which a value counts 0, 1, ...; None if there is none."""
+    v = wrapped if (wrapped := wrapped_index(v)) is not None else v
+    v = v.operands[0] if v.op is mul and v.operands[1] is splat(1, v.type) else v  # as ``arange`` is written
+    if v.op is iota:
+        return int(v.attrs["axis"])
+    if v.op not in (broadcast, cast, reshape) or (at := _place_axis(v.operands[0])) is None:
+        return None
+    if v.op is reshape:  # the same axis among others of size 1
+        n, lead = v.operands[0].shape[at], product(v.operands[0].shape[:at])
+        return next((b for b, s in enumerate(v.shape) if s == n and product(v.shape[:b]) == lead), None)
+    return int(v.attrs["axes"][at]) if v.op is broadcast else at
+
+
+def _reads_own_rows(v: Value, name: str, at: Sequence[int | None], out: int | None) -> bool:
+    """True for a gather or scatter of the rows of ``with_own_rows``, whose other indices are those of the rows."""
+    pairs = dict(index_operands(v))
+    own = next((k for k, a in pairs.items() if at[0] is not None and a == at[0]), None)
+    if own is None or at[own] is None or v.operands[own].op is not sub or _place_axis(v.operands[own].operands[0]) != (
+            at[own]) or begin_of(name) not in postorder(v.operands[own].operands[1:]):
+        return False
+    scatters = len(v.operands) > len(pairs) + 1
+    return all(a == at[own] for a in at[1:]) and out == (at[0] if scatters else at[own])
 
 
 # --- what an op does --------------------------------------------------------------------------------------------------
@@ -108,10 +160,13 @@ def _simple(v: Value, name: str, at: Sequence[int | None], out: int | None) -> s
         if at[0] in v.attrs["axes"]:
             return _unless(v, not gives_place(lowering.kind)) or lowering.kind
         return None
-    if isinstance(lowering, View):
-        dims = tuple(name if a == at[0] else None for a in range(v.operands[0].ndim))
-        return _unless(v, out is not None and regrouped(v.operands[0].shape, dims, v.shape)[out] == name or (
-            op.facts.element is not None and _reads_along(v, op.facts.element, at, out)))
+    if op is iota:  # the blocks are told where they begin
+        return _unless(v, out != v.attrs["axis"] or v.shape[out] == size_name(name))
+    if isinstance(lowering, View):  # the same elements in the same order
+        return _unless(v, at[0] is not None and out is not None and (
+            product(v.operands[0].shape[: at[0]]) == product(v.shape[:out]) if op is reshape else aligned))
+    if op.facts.indices is not None and _reads_own_rows(v, name, at, out):
+        return None
     if isinstance(lowering, Update):
         return _update(v, name, at, out)
     if op.facts.batch in MATRICES:
@@ -136,8 +191,6 @@ def _has_element(v: Value) -> bool:
 
 def _reads_along(v: Value, f: Any, at: Sequence[int | None], out: int | None) -> bool:
     """True if an element reads the operands at its own place of the axis, and depends on the place in no other way."""
-    if v.op is iota:
-        return True  # the blocks are told where they begin
     index = [fresh_input(INDEX) for _ in range(v.ndim)]
     reads: list[tuple[int, Sequence[Value]]] = []
 
@@ -164,9 +217,18 @@ def _update(v: Value, name: str, at: Sequence[int | None], out: int | None) -> s
     index = [fresh_input(INDEX) for _ in range(v.operands[1].ndim)]
     read = lambda k, where: fresh_input(TensorType(v.operands[k].dtype, ()))
     places = lowering.place(v, index, read)
-    along = at[0] == out and at[1] is not None and places[out] is index[at[1]] and not any(
+    along = at[0] == out and at[1] is not None and _is_at(places[out], index[at[1]]) and not any(
         a is not None for a in at[2:])
     return _unless(v, along)
+
+
+def _is_at(place: Value, index: Value) -> bool:
+    """True for an index, to which a start may be added that is moved to 0, as what begins there is as long as the
+    axis."""
+    if place.op is add and place.operands[1] is index and place.operands[0].op is maximum:
+        low, zero = place.operands[0].operands
+        return low.op is minimum and low.operands[1] is size(value=0) and zero.data is not None and not zero.data
+    return place is index
 
 
 def _regions(v: Value, name: str) -> None:
@@ -202,16 +264,28 @@ def _mentions(t: Type, name: str) -> bool:
 
 
 def _axis(v: Value, t: Type, name: str) -> int | None:
-    """The axis of the size, if there is one. Raises Mixes where there are two, or sizes that are made of it."""
+    """The axis of the size, or of which it is the slow part, if there is one. Raises Mixes where there are two, or
+    sizes that are made of it otherwise."""
     found: int | None = None
     for item in t.items if isinstance(t, TupleType) else (t,):
         found = None
         for a, s in enumerate(item.shape):  # type: ignore[union-attr]
             if name in names(s):
-                if found is not None or s != size_name(name):
+                if found is not None or not _is_slow(s, name):
                     raise Mixes(v)
                 found = a
     return found
+
+
+def _is_slow(s: Any, name: str) -> bool:
+    """True for a size, and for products of it with what does not depend on it."""
+    each = substitute(s, {name: 1})
+    return name not in names(each) and s == product((size_name(name), each))
+
+
+def is_plain(v: Value, name: str) -> bool:
+    """True for a value whose blocks along a size are those of an axis."""
+    return all(s == size_name(name) for s in v.shape if name in names(s))
 
 
 def refusal(f: Function, e: Mixes, label: str, axis: int) -> InputError:

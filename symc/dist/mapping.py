@@ -131,7 +131,7 @@ class Mapped:
         signature = compiled._signature
         stand_ins = signature.arrays(tuple(s.stand_in() for s in sources), {})
         self.sizes = signature.all_sizes([a.shape for a in (*stand_ins, *[c.host() for c in compiled._cells])])
-        self.can = cuttable(compiled)
+        self.can = cuttable(compiled, self.sizes)
         arguments = [i for i in self.can.function.inputs if i.role == "arg"]
         self.axes = [tuple(map(str, i.type.shape)) for i in arguments]
         self.chunks, self.divided = self._given()

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from symc.dist.axes import Mixes, does_along, expanded
+from symc.dist.axes import Mixes, begin_of, does_along, expanded, is_plain
 from symc.driver.compile import compile
 from symc.driver.function import CompiledFunction
 from symc.driver.modes import BY_NUMPY
 from symc.errors import InputError
 from symc.ir import location
+from symc.ir.at_sizes import at_sizes
 from symc.ir.dim import Dim, Size, size_name
 from symc.ir.function import Function
 from symc.ir.op import lookup
@@ -84,24 +85,41 @@ class Cuttable:
     mixing: dict[str, Mixes]
 
 
-def cuttable(f: CompiledFunction) -> Cuttable:
-    """Looks at what a function does along its sizes. Raises InputError for one that updates states."""
+def cuttable(f: CompiledFunction, sizes: Mapping[str, int]) -> Cuttable:
+    """Looks at what a function does along its sizes. Raises InputError for one that updates states.
+
+    Where it mixes along the first one, the others become the numbers that they are: then a reshape may turn out to
+    keep the rows.
+    """
     if f._built.function.updates:
         raise InputError(f"dist.map: {f.name} updates states, and blocks have no order",
                          help="sc.dist.DataParallel trains on several processes")
     source = f._compilation.source
+    as_written = f._options["mode"] in BY_NUMPY
+    found = _cuttable(source, as_written)
+    first = next((n for i in source.inputs for n in map(str, i.type.shape) if n.isidentifier()), "")
+    if first in found.mixing:
+        fixed = _cuttable(at_sizes(source, {n: k for n, k in sizes.items() if n != first}), as_written)
+        return fixed if first in fixed.names else found
+    return found
+
+
+def _cuttable(source: Function, as_written: bool) -> Cuttable:
     of_states = {n for i in source.inputs if i.role == "state" for s in i.type.shape for n in names(s)}
     found = dict.fromkeys(str(s) for i in source.inputs for s in i.type.shape if isinstance(s, Dim))
     named = [n for n in found if n.isidentifier() and n not in of_states]
-    as_written = f._options["mode"] in BY_NUMPY
     ready = expanded(source if as_written else optimize(source, BEFORE).function, set(named))
     mixing: dict[str, Mixes] = {}
+    pieces = {*ready.params, *ready.body.results}
     for name in named:
         try:
             for v in (*ready.body.values, *ready.params):
-                does_along(v, name)
+                if does_along(v, name) is not None:
+                    pieces.add(v)
         except Mixes as e:
             mixing[name] = e
+    for name in named:
+        mixing.update((name, Mixes(v)) for v in pieces if not is_plain(v, name) and name not in mixing)
     return Cuttable(ready, tuple(n for n in named if n not in mixing), mixing)
 
 
@@ -130,7 +148,7 @@ class Cutter:
         groups: dict[tuple[int, tuple[str, ...]], list[Value]] = {}
         for v in [*self.kinds, *[r for r in self.f.body.results if r not in self.kinds]]:
             read = v.operands if v in self.kinds else (v,)
-            used = {n for o in read for n in self.blocks(o) if n}
+            used = {n for o in read for s in o.shape for n in names(s)}
             over = tuple(n for n in self.wanted if n in used)
             group = groups.setdefault((self.levels[v], over), [])
             if v not in group:
@@ -174,6 +192,8 @@ class Cutter:
         for v in self.f.body.values:
             if v.op is size and names(v.attrs["value"]) & set(self.wanted):
                 self._leaves[v] = self._leaf("size", v.type), Known("size", v.attrs["value"])
+        for n in self.wanted:
+            self._leaves[begin_of(n)] = self._leaf(f"begin_{n}", TensorType("i64", ())), Known("begin", size_name(n))
 
     def _tell_places(self, mapping: dict[Value, Value], reads: dict[Value, Any], over: Sequence[str]) -> None:
         """Positions along an axis count from where the block begins."""

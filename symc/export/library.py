@@ -163,8 +163,8 @@ def _row(i: Interface, a: Array) -> dict[str, Any]:
 
 
 def _arguments(f: Any) -> list[dict[str, Any]]:
-    """The arguments of a call as those of the function: names, nests, default values. Of a jitted one, as it was called:
-    what was static is ``fixed``, by its place in the nest, and objects that are no literals are left out."""
+    """The arguments of a call as those of the function: names, nests, default values. Of a jitted one as it was called,
+    with what was static as ``fixed``, by its place in the nest; objects that are no literals are left out."""
     if f._called is not None:
         rows = [{"name": n, "nest": _nest(nest), "default": None, "fixed": {k: x for k, x in enumerate(leaves) if x}}
                 for n, (nest, leaves) in f._called.items() if not leaves or leaves != [(...,)] * len(leaves)]

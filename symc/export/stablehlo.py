@@ -11,9 +11,8 @@ from symc.errors import InputError, did_you_mean
 from symc.export.pure import pure
 from symc.export.stablehlo_module import Module, mlir_type, types
 from symc.export.stablehlo_ops import spelled
+from symc.ir.at_sizes import at_sizes
 from symc.ir.function import Function, bound_names
-from symc.ir.record import replace
-from symc.ir.traverse import Substitution
 from symc.tensors.callsite import caller
 
 
@@ -38,10 +37,4 @@ def _with_numbers(f: Function, sizes: Mapping[str, int]) -> Function:
         if n not in known or not isinstance(k, int) or k < 0:
             raise InputError(f"{f.name} has no size {n!r}" if n not in known else f"the size {n} cannot be {k!r}",
                              where=[caller()], help=did_you_mean(n, known))
-    if not sizes:
-        return f
-    changed = Substitution(sizes)
-    body = changed.region(f.body)
-    new = changed.regions[f.body][1]
-    inputs = [replace(i, type=changed.swap(i.type)) for i in f.inputs]
-    return replace(f, body=body, inputs=tuple(inputs), hints={new.get(v, v): h for v, h in f.hints.items()})
+    return at_sizes(f, sizes) if sizes else f

@@ -54,6 +54,15 @@ OF_ROWS: dict[str, Callable[[Any, Any], Any]] = {
     "padded": lambda x, y: (sc.pad(x, ((0, 0), (1, 2))), sc.pad(x, ((0, 0), (1, 1)), mode="edge")),
     "convolved": lambda x, y: sc.conv(x[:, None], sc.ones((1, 1, 3)), padding=1),
     "tiled": lambda x, y: (sc.tile(x, (1, 2)), sc.repeat(x, 2, axis=1)),
+    "column": lambda x, y: (x.at[:, 0].set(0.0), x.at[:, 1:3].add(y[:, None]), sc.zeros(x.shape).at[..., -1].set(y)),
+    "vmapped": lambda x, y: sc.vmap(lambda r, z: r.at[0].set(r.sum() + z))(x, y),
+    "top": lambda x, y: sc.topk(x, 2),
+    "chosen": lambda x, y: (sc.take_along_axis(x, sc.argmin(x, axis=1)[:, None], 1), x[sc.arange(x.shape[0]), 1]),
+    "marked": lambda x, y: sc.zeros(x.shape).at[sc.arange(x.shape[0]), sc.argmax(x, axis=1)].set(y),
+    "counted_rows": lambda x, y: sc.zeros(x.shape).at[sc.arange(x.shape[0])[:, None], sc.argsort(x, 1) // 2].add(1.0),
+    "grouped": lambda x, y: sc.sort(x[:, :6].reshape((x.shape[0], 2, 3)), axis=2).sum(1) * y[:, None],
+    "regrouped": lambda x, y: (x[:, :6].reshape((-1, 2, 3)).max(2), sc.tanh(x.reshape(-1)).sum()),
+    "inverted": lambda x, y: sc.linalg.inv(x[:, :4].reshape((x.shape[0], 2, 2)) + 3 * sc.eye(2)),
 }
 
 
