@@ -85,8 +85,15 @@ def _function(f: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[C
         found[id(array)] = array, s
         return array
 
-    given = [stand_in(a, names[k] if k < len(names) else f"argument {k}") for k, a in enumerate(args)]
-    more = {k: stand_in(a, k) for k, a in kwargs.items()}
+    leaves = {s.name for s in f._signature.arguments.slots if s.nest.kind == "leaf"} if isinstance(
+        f, CompiledFunction) else ()
+
+    def argument(item: Any, label: str) -> Any:
+        """Lists of numbers are arrays, where the function takes one."""
+        return stand_in(np.asarray(item) if label in leaves and isinstance(item, list | tuple) else item, label)
+
+    given = [argument(a, names[k] if k < len(names) else f"argument {k}") for k, a in enumerate(args)]
+    more = {k: argument(a, k) for k, a in kwargs.items()}
     if isinstance(f, CompiledFunction):
         arrays = flatten(f._signature.arguments.bind(tuple(given), more))[0]
     else:
@@ -185,7 +192,8 @@ class Mapped:
         return MemoryBudgetError(
             f"dist.map: a task of {self.compiled.name} takes {need:,} bytes at least, and max_bytes is {most:,}",
             where=lines, help=f"{e.value.op.name} mixes what is along the size {n}, which is whole in every task"
-            if e else "sizes with a name are divided: sc.input(x, dtype, shape=('n', ...))")
+            if e else "a task has one element at least along " + ", ".join(self.chunks) if self.chunks else
+            "sizes with a name are divided: sc.input(x, dtype, shape=('n', ...))")
 
     # --- the graph ----------------------------------------------------------------------------------------------------
 

@@ -21,9 +21,15 @@ def save(f: Any, path: Any) -> None:
 
     data = pack_chain(f) if isinstance(f, MeasuredFunction) else pack(f, state=True)
     path = os.fspath(path)
-    with open(f"{path}.{os.getpid()}.tmp", "wb") as file:
-        file.write(data)
-    os.replace(file.name, path)
+    beside = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(beside, "wb") as file:
+            file.write(data)
+        os.replace(beside, path)
+    except OSError as e:
+        if os.path.exists(beside):
+            os.unlink(beside)
+        raise OSError(e.errno, e.strerror, path) from None  # of the path that was given
 
 
 def load(path: Any) -> CompiledFunction:

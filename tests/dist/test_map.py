@@ -186,11 +186,21 @@ def test_tasks_fit(folder: Path) -> None:
         y = sc.dist.map(f, folder / "a.npy", max_bytes=most)[1]
         n, m = y.chunksize
         assert f.memory(n=n, m=m) <= most < (f.memory(n=2 * n, m=m) if n < 100 else np.inf)
-    with pytest.raises(sc.errors.MemoryBudgetError, match="max_bytes is 10"):
+    with pytest.raises(sc.errors.MemoryBudgetError, match="max_bytes is 10") as least:
         sc.dist.map(f, A, max_bytes=10)
+    assert "a task has one element at least along n, m" in str(least.value)
     with pytest.raises(sc.errors.MemoryBudgetError, match="max_bytes is 1,000") as e:
         sc.dist.map(lambda x: sc.cumsum(x), B, max_bytes=1000)
     assert "cumsum mixes" in str(e.value) and "test_map.py" in str(e.value)
+
+
+def test_lists_are_arrays_where_a_compiled_function_takes_one() -> None:
+    x = sc.matrix("x")
+    f = sc.compile(x.sum(0), [x])
+    for found in (sc.dist.map(f, A.tolist()), sc.dist.map(f, x=[tuple(r) for r in A])):
+        np.testing.assert_allclose(found.compute(), A.sum(0))
+    nested = sc.dist.map(lambda pair: pair[0] + pair[1], [A, A])
+    np.testing.assert_array_equal(nested.compute(), A + A)
 
 
 def test_wrong_arguments(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

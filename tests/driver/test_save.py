@@ -1,6 +1,7 @@
 """Saved and pickled functions: data only, the same results, the same words in errors."""
 
 import pickle
+import re
 import subprocess
 import sys
 import threading
@@ -199,3 +200,12 @@ def test_a_variable_unpickled_beside_the_original_is_another():
     sc.compile([], [], updates={v: v - 1, w: w + v})()
     np.testing.assert_array_equal(w.get_value(), [1, 1])
     np.testing.assert_array_equal(v.get_value(), [-1, -1])
+
+
+def test_a_file_that_cannot_be_written_is_named_and_leaves_nothing(tmp_path):
+    f = sc.compile(sc.vector("x") * 2)
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "none" / "f.symc", tmp_path / "folder"):
+        with pytest.raises(OSError, match=re.escape(repr(str(path)))):
+            f.save(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
