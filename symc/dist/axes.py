@@ -161,7 +161,7 @@ def _simple(v: Value, name: str, at: Sequence[int | None], out: int | None) -> s
             return _unless(v, not gives_place(lowering.kind)) or lowering.kind
         return None
     if op is iota:  # the blocks are told where they begin
-        return _unless(v, out != v.attrs["axis"] or v.shape[out] == size_name(name))
+        return _unless(v, out is None or out != v.attrs["axis"] or v.shape[out] == size_name(name))
     if isinstance(lowering, View):  # the same elements in the same order
         return _unless(v, at[0] is not None and out is not None and (
             product(v.operands[0].shape[: at[0]]) == product(v.shape[:out]) if op is reshape else aligned))
