@@ -144,7 +144,7 @@ def start(notes: Notes, rounds: int, pytensor: str = "") -> None:
             _output(pytensor, peers.PYTENSOR.format(path=path + "p"), os.path.join(folder, "made"))
 
         def measure(python: str, text: str, own: str, warm: bool) -> Numbers:
-            """In a folder of its own; ``warm``: for the second time."""
+            """Seconds of a program with caches of its own; ``warm``: of its second run."""
             with tempfile.TemporaryDirectory(dir=folder) as fresh:
                 place = os.path.join(folder, own) if warm else fresh
                 if warm and not os.path.exists(place):
@@ -166,7 +166,7 @@ def start(notes: Notes, rounds: int, pytensor: str = "") -> None:
 
 
 def _output(python: str, text: str, own: str) -> str:
-    """What a program prints whose caches lie in a folder."""
+    """The output of a program whose caches lie in a folder."""
     flags = f"{os.environ.get('PYTENSOR_FLAGS', '')},base_compiledir={own}".lstrip(",")
     env = {n: x for n, x in os.environ.items() if n != "PYTHONDONTWRITEBYTECODE"}
     return subprocess.run([python, "-c", text], env={**env, "SYMC_CACHE_DIR": own, "PYTENSOR_FLAGS": flags},

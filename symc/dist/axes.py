@@ -111,12 +111,14 @@ def _place_axis(v: Value) -> int | None:
     v = v.operands[0] if v.op is mul and v.operands[1] is splat(1, v.type) else v  # as ``arange`` is written
     if v.op is iota:
         return int(v.attrs["axis"])
-    if v.op not in (broadcast, cast, reshape) or (at := _place_axis(v.operands[0])) is None:
+    if v.op is cast and v.dtype.itemsize >= 4:
+        return _place_axis(v.operands[0])
+    if v.op is not reshape and v.op is not broadcast or (at := _place_axis(v.operands[0])) is None:
         return None
     if v.op is reshape:  # the same axis among others of size 1
         n, lead = v.operands[0].shape[at], product(v.operands[0].shape[:at])
         return next((b for b, s in enumerate(v.shape) if s == n and product(v.shape[:b]) == lead), None)
-    return int(v.attrs["axes"][at]) if v.op is broadcast else at
+    return int(v.attrs["axes"][at])
 
 
 def _reads_own_rows(v: Value, name: str, at: Sequence[int | None], out: int | None) -> bool:

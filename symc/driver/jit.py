@@ -227,7 +227,7 @@ def _warn_of_length(name: str, outputs: Any) -> None:
 
 
 def _literal(item: Any) -> tuple[Any]:
-    """What is written as a literal, as it is; an ellipsis for anything else, which nothing here is to keep alive."""
+    """A number or text as it is; an ellipsis for anything else, which nothing here is to keep alive."""
     item = item.item() if isinstance(item, np.generic) else item
     return (item if isinstance(item, bool | int | float | complex | str | bytes) else ...,)
 
