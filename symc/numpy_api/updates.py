@@ -197,7 +197,10 @@ def _scatter(x: Value, p: Parsed, u: Value, mode: str) -> Value:
     """Change the elements that index arrays name."""
     full = all(a in p.axes or (p.start[a] == 0 and p.step[a] == 1 and p.size[a] == x.shape[a]) for a in range(x.ndim))
     if full:
-        return lookup("scatter")(x, _without_placement(p, u), *[i for _, i in p.arrays], axes=p.axes, mode=mode)
+        # an axis of size 1 that an integer drops is whole, too
+        shape = (*p.arrays[0][1].shape, *[n for a, n in enumerate(p.size) if a not in p.axes])
+        u = in_shape(_without_placement(p, u), shape)
+        return lookup("scatter")(x, u, *[i for _, i in p.arrays], axes=p.axes, mode=mode)
     # slices besides the arrays: find every element's place in row-major order, and scatter there
     total = product(x.shape)
     places = in_shape(lookup("iota")(shape=(total,), axis=0, dtype=DTYPES["i64"]), x.shape)

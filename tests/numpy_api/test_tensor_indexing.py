@@ -1,5 +1,6 @@
 """Indexing: 1,000 random index expressions and updates against NumPy, and the errors."""
 
+import itertools
 import random
 
 import numpy as np
@@ -139,6 +140,23 @@ def test_random_updates():
     x = np.arange(1.0, 13.0).reshape(4, 3)
     for got, want in zip(evaluate([t.at[1].set(7), t.at[:, 0].power(2), t.at[1:3].get()], [t], [x]),
                          [np.where(np.arange(4)[:, None] == 1, 7, x), x ** np.array([2, 1, 1]), x[1:3]], strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_updates_where_integers_stand_beside_arrays(size):
+    """An axis that an integer drops may be whole, as slices are."""
+    x = np.arange(1.0, 1 + 9 * size).reshape(3, size, 3)
+    t, outputs, wants = sc_input("x", "f64", x.shape), [], []
+    for items in itertools.product([0, slice(None), np.array([0, -1]), np.array([0])], repeat=3):
+        for index in (items, (None, *items), (items[0], None, *items[1:])):
+            v = np.arange(x[index].size, dtype=float).reshape(x[index].shape) - 1.5
+            for name in ("add", "max", "set"):
+                changed = x.copy()
+                METHODS[name](changed, index, v if name != "set" else 9.0)
+                outputs.append(getattr(t.at[index], name)(v if name != "set" else 9.0))
+                wants.append(changed)
+    for got, want in zip(evaluate(outputs, [t], [x]), wants, strict=True):
         np.testing.assert_array_equal(got, want)
 
 

@@ -55,6 +55,16 @@ def test_integers_bit_for_bit(source, dtype):
         assert np.array_equal(got.view(f"u{got.itemsize}"), want.view(f"u{got.itemsize}")), d
 
 
+@pytest.mark.parametrize("source", ["bool", "int8", "uint64", "float32", "float64"])
+def test_divisors_that_are_no_whole_numbers(source):
+    """Nor is an infinity or a nan."""
+    x, array = sc.input("x", source, shape=("n",)), np.array([0, 1, 2, 100], source)
+    divisors = [np.inf, -np.inf, np.nan, 2.5, 1e300, -0.0]
+    with np.errstate(all="ignore"):
+        for d, got in zip(divisors, sc.compile([x / d for d in divisors], [x])(array), strict=True):
+            np.testing.assert_array_equal(got, array / d)
+
+
 @pytest.mark.parametrize("text, yes", [
     ("x / 3.0", True), ("x / f32(255.0)", True), ("x / y", False), ("math.sqrt(x / y) / 7.0 + x / z", True),
     ("x / 3.0 + " + " + ".join(f"x * {k}.5" for k in range(20)), False), ("x + 3.0", False),

@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import div, pow_
+from symc.ir.ops.arithmetic import abs_, div, pow_
+from symc.ir.ops.compare import eq
+from symc.ir.ops.logic import or_, where
 from symc.ir.ops.math import cbrt, exp2, sqrt
 from symc.ir.text import splat_of
 from symc.ir.value import Value
-from symc.opt.canonicalize import inverse_of_root
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import example, leaves
 from symc.opt.engine.rule import OPT_IN
 from symc.opt.engine.terms import is_number
+from symc.opt.facts.fact import Fact
 from symc.opt.rules.logs import where_nonnegative
 
 #: Whole powers up to this, or minus one less, are right to two units in the last place as products.
@@ -32,6 +34,14 @@ def power_of(x: Value, n: int) -> Value:
         square = square * square if n else square
     assert out is not None
     return out
+
+
+def base_of_root(x: Value, fact: Fact) -> Value:
+    """x, of which a root is the power: -0.0 and -inf, which roots know otherwise, without their signs."""
+    if fact.positive:
+        return x
+    edge = eq(x, 0) if fact.nonnegative or not fact.inf else or_(eq(x, 0), eq(x, splat(-np.inf, x.type)))
+    return where(edge, abs_(x), x)
 
 
 def _whole(v: Value) -> int | None:
@@ -90,29 +100,30 @@ def fast_whole_power(v: Value) -> Value | None:
     misses=lambda: [example(lambda x, y: x**1.25, leaves(2))],
 )
 def half_power(v: Value, context) -> Value | None:
-    """A root and a product for pow. (A root of -0.0 is -0.0, so an inverse must take care of its sign.)"""
+    """A root and a product for pow. (Roots of -0.0 and -inf are -0.0 and nan; of their powers both are positive.)"""
     x, number = v.operands[0], splat_of(v.operands[1])
     if number is None or splat_of(x) is not None or abs(number) not in (1.5, 2.5):
         return None
+    x = base_of_root(x, context.facts(x))
     out = power_of(x, int(abs(number))) * sqrt(x)
-    if number > 0:
-        return out
-    return inverse_of_root(out, context.facts(x)) if number == -2.5 else div(splat(1, x.type), out)
+    return out if number > 0 else div(splat(1, x.type), out)
 
 
 @rewrite(
     "pow",
     kinds="f",
     needs=["#"],
-    tags=["powers", "signed-zero"],
-    equation="x**(1/3) -> cbrt(x), and nan where x is negative",
+    tags=["powers"],
+    equation="x**(1/3) -> cbrt(x), and nan where x is negative and finite",
     examples=lambda: [example(lambda x, y: x ** (1 / 3), leaves(2))],
     misses=lambda: [example(lambda x, y: x**0.3333, leaves(2))],
 )
-def third_power(v: Value) -> Value | None:
+def third_power(v: Value, context) -> Value | None:
     """1/3 is no float: the cube root is what is meant, and is right to the last place."""
     x, y = v.operands
-    return cbrt(where_nonnegative(x)) if is_number(y, 1 / 3) and splat_of(x) is None else None
+    if not is_number(y, 1 / 3) or splat_of(x) is not None:
+        return None
+    return cbrt(where_nonnegative(base_of_root(x, context.facts(x))))
 
 
 @rewrite(

@@ -31,8 +31,9 @@ DIVISION, OTHER, STEPS = 5.0, 0.5, 5
 
 def is_whole(number: float | None, t: str) -> bool:
     """True for divisors that are known and whole, and not powers of two."""
-    return number is not None and t in MOST and number == int(number) and 2 < abs(number) < MOST[t] and (
-        int(abs(number)) & (int(abs(number)) - 1) != 0)
+    if number is None or t not in MOST or not 2 < abs(number) < MOST[t]:  # nor nan, nor an infinity
+        return False
+    return number == int(number) and int(abs(number)) & (int(abs(number)) - 1) != 0
 
 
 def pays(body: Sequence[ast.stmt]) -> bool:
