@@ -84,9 +84,11 @@ def nanstd(a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, keepdi
 def _nan_extreme(name: str, function: Callable) -> Callable[..., Tensor]:
     def call(a: Any, axis: Axis = None, keepdims: bool = False, initial: Any = None, where: Any = True) -> Tensor:
         t = as_tensor(a)
-        if t.dtype.kind != "f":
+        if t.dtype.kind not in "fc":
             return API[name](t, axis, keepdims, initial, where)
-        out = API[name](_without_nan(t, -np.inf if name == "max" else np.inf), axis, keepdims, initial, where)
+        last = -np.inf if name == "max" else np.inf
+        fill = complex(last, last) if t.dtype.kind == "c" else last
+        out = API[name](_without_nan(t, fill), axis, keepdims, initial, where)
         return out if initial is not None else API["where"](all(API["isnan"](t), axis, keepdims), np.nan, out)
     call.__name__ = call.__qualname__ = f"nan{name}"
     call.__doc__ = f"The {name} of the elements that are not nan; nan if there are none."

@@ -67,6 +67,9 @@ def masked(t: Tensor, where: Any, fill: Any, name: str) -> Tensor:
 def sum(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False, initial: Any = None,
         where: Any = True) -> Tensor:
     """The sum over ``axis`` of the elements ``where`` a mask holds; integers narrower than 64 bits are summed in 64."""
+    if dtype is not None and as_dtype(dtype).kind == "b":
+        flag = any(a, axis, keepdims, where=where)
+        return flag if initial is None else API["logical_or"](flag, _first(bool(initial), flag, "sum"))
     t = masked(as_tensor(a), where, 0, "sum")
     out = reduce("sum", _wide(t, dtype), axis, keepdims, t)
     return out if initial is None else API["add"](out, _first(initial, out, "sum"))
@@ -76,6 +79,9 @@ def sum(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False, in
 def prod(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False, initial: Any = None,
          where: Any = True) -> Tensor:
     """The product over ``axis`` of elements ``where`` a mask holds; integers narrower than 64 bits become 64."""
+    if dtype is not None and as_dtype(dtype).kind == "b":
+        flag = all(a, axis, keepdims, where=where)
+        return flag if initial is None else API["logical_and"](flag, _first(bool(initial), flag, "prod"))
     t = masked(as_tensor(a), where, 1, "prod")
     out = reduce("prod", _wide(t, dtype), axis, keepdims, t)
     return out if initial is None else API["multiply"](out, _first(initial, out, "prod"))
@@ -116,15 +122,16 @@ def _with_initial(t: Tensor, axis: Axis, initial: Any) -> Tensor:
 
 
 def _complex_extreme(name: str, t: Tensor, axis: Axis, keepdims: bool) -> Tensor:
-    """Lexicographic: the extreme real part, and among those the extreme imaginary part."""
-    re, im = API["real"](t), API["imag"](t)
-    best = API["equal"](re, API[name](re, axis, keepdims=True))
+    """Lexicographic: the extreme real part, and among those the extreme imaginary part; nan if a part of one is nan."""
+    re, im, missing = API["real"](t), API["imag"](t), API["isnan"](t)
+    best = API["equal"](re, API[name](API["where"](missing, np.nan, re), axis, keepdims=True))
     worst = -np.inf if name == "max" else np.inf
     chosen = API["logical_and"](best, API["equal"](im, API[name](API["where"](best, im, worst), axis, keepdims=True)))
-    count = API["sum"](chosen, axis, keepdims=keepdims)
-    return API["divide"](
-        API["sum"](API["where"](chosen, t, 0.0), axis, keepdims=keepdims), API["astype"](count, t.dtype)
-    )
+    count = API["astype"](API["sum"](chosen, axis, keepdims=keepdims), re.dtype)
+    # parts are divided by themselves, as an infinity by a complex number is nan
+    real, imag = (API["divide"](API["sum"](API["where"](chosen, v, 0.0), axis, keepdims=keepdims), count)
+                  for v in (re, im))
+    return API["make_complex"](real, imag)
 
 
 max = _extreme("max", np.max)
@@ -148,6 +155,9 @@ all = _logical("all", np.all)
 def _place(name: str, function: Callable) -> Callable[..., Tensor]:
     def call(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
         t = as_tensor(a)
+        if t.dtype.kind == "c":
+            extreme = API["equal"](t, API[name.removeprefix("arg")](t, axis, keepdims=True))
+            return argmax(API["logical_or"](extreme, API["isnan"](t)), axis, keepdims=keepdims)
         if axis is None:
             flat = reduce(name, in_shape(t.value, (product(t.value.shape),)), 0, False, t)
             return Tensor(in_shape(flat.value, (1,) * t.ndim)) if keepdims else flat

@@ -132,10 +132,25 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tens
         raise ShapeError(f"searchsorted: the first operand has one axis, not {x.ndim}", values=rows([x]))
     if sorter is not None:
         x = API["take"](x, sorter)
-    if x.dtype.kind == "c":  # all are compared
-        below = API["less" if side == "left" else "less_equal"](x, API["expand_dims"](y, -1))
-        return Tensor(convert(API["sum"](below, -1).value, DTYPES["i64"]))
+    if x.dtype.kind == "c":
+        return _searched_complex(x, API["expand_dims"](y, -1), side)
     return Tensor(lookup("searchsorted")(x.value, y.value, side=side, batch=0))
+
+
+def _searched_complex(x: Tensor, y: Tensor, side: str) -> Tensor:
+    """All are compared, in the order of sorts: numbers, those with imaginary parts that are nan, real parts, both."""
+    (a, k), (b, n) = (_places_of_nan(t) for t in (x, y))
+    below = API["less" if side == "left" else "less_equal"](a, b)
+    below = API["logical_or"](API["less"](k, n), API["logical_and"](API["equal"](k, n), below))
+    return Tensor(convert(API["sum"](below, -1).value, DTYPES["i64"]))
+
+
+def _places_of_nan(t: Tensor) -> tuple[Tensor, Tensor]:
+    """``t`` with 0 for parts that are nan, and which are: 1 for imaginary ones, 2 for real ones, 3 for both."""
+    parts = [API["real"](t), API["imag"](t)]
+    re, im = (API["isnan"](p) for p in parts)
+    kind = API["add"](API["multiply"](re, 2), im)
+    return API["make_complex"](*(API["where"](m, 0.0, p) for m, p in zip((re, im), parts, strict=True))), kind
 
 
 @public(np.digitize)

@@ -14,6 +14,8 @@ from symc.ir.attrs import Array
 from symc.ir.op import lookup, splat
 from symc.ir.ops.arithmetic import abs_, div, mul, neg
 from symc.ir.ops.cast import cast
+from symc.ir.ops.compare import eq
+from symc.ir.ops.logic import where
 from symc.ir.ops.math import sqrt
 from symc.ir.record import replace
 from symc.ir.text import splat_of
@@ -298,7 +300,7 @@ def idempotent(v: Value) -> Value | None:
 def small_power(v: Value, context) -> Value | None:
     """Powers that are a product, a quotient or a root, with fewer roundings than pow.
 
-    At -inf, sqrt differs from a power of 0.5; at -0.0 the sign of zero does, and must not become that of an infinity.
+    At -inf and -0.0, sqrt is what NumPy takes for a power of 0.5, and not for one of -0.5.
     """
     x, y = v.operands
     if splat_of(x) is not None:
@@ -314,13 +316,20 @@ def small_power(v: Value, context) -> Value | None:
     if is_number(y, -1):
         return div(splat(1, x.type), x)
     if is_number(y, -0.5):
-        return inverse_of_root(sqrt(x), context.facts(x))
+        return _inverse_of_root(x, context.facts(x))
     return None
 
 
-def inverse_of_root(root: Value, fact: Fact) -> Value:
-    """``1 / root``, where the root of -0.0 is -0.0, but its power -0.5 is inf. ``fact``: what is known of x."""
-    out = div(splat(1, root.type), root)
+def base_of_root(x: Value, fact: Fact) -> Value:
+    """x, of whose root a power is made: inf for -inf, of which the root is nan. ``fact``: what is known of x."""
+    if fact.nonnegative or not fact.inf:
+        return x
+    return where(eq(x, splat(-np.inf, x.type)), splat(np.inf, x.type), x)
+
+
+def _inverse_of_root(x: Value, fact: Fact) -> Value:
+    """``x**-0.5``, which is inf where x is -0.0."""
+    out = div(splat(1, x.type), sqrt(base_of_root(x, fact)))
     return out if fact.nonzero else abs_(out)
 
 

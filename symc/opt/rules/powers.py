@@ -6,17 +6,16 @@ import numpy as np
 
 from symc.ir.op import splat
 from symc.ir.ops.arithmetic import abs_, div, pow_
-from symc.ir.ops.compare import eq
-from symc.ir.ops.logic import or_, where
+from symc.ir.ops.compare import ge
+from symc.ir.ops.logic import where
 from symc.ir.ops.math import cbrt, exp2, sqrt
 from symc.ir.text import splat_of
 from symc.ir.value import Value
+from symc.opt.canonicalize import base_of_root
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import example, leaves
 from symc.opt.engine.rule import OPT_IN
 from symc.opt.engine.terms import is_number
-from symc.opt.facts.fact import Fact
-from symc.opt.rules.logs import where_nonnegative
 
 #: Whole powers up to this, or minus one less, are right to two units in the last place as products.
 MAX_POWER = 5
@@ -34,14 +33,6 @@ def power_of(x: Value, n: int) -> Value:
         square = square * square if n else square
     assert out is not None
     return out
-
-
-def base_of_root(x: Value, fact: Fact) -> Value:
-    """x, of which a root is the power: -0.0 and -inf, which roots know otherwise, without their signs."""
-    if fact.positive:
-        return x
-    edge = eq(x, 0) if fact.nonnegative or not fact.inf else or_(eq(x, 0), eq(x, splat(-np.inf, x.type)))
-    return where(edge, abs_(x), x)
 
 
 def _whole(v: Value) -> int | None:
@@ -104,8 +95,11 @@ def half_power(v: Value, context) -> Value | None:
     x, number = v.operands[0], splat_of(v.operands[1])
     if number is None or splat_of(x) is not None or abs(number) not in (1.5, 2.5):
         return None
-    x = base_of_root(x, context.facts(x))
-    out = power_of(x, int(abs(number))) * sqrt(x)
+    fact = context.facts(x)
+    x = base_of_root(x, fact)
+    out = x * sqrt(x)  # 0.0 of -0.0
+    if abs(number) == 2.5:
+        out = x * x * sqrt(x) if fact.positive else abs_(x) * x * sqrt(x)
     return out if number > 0 else div(splat(1, x.type), out)
 
 
@@ -123,7 +117,8 @@ def third_power(v: Value, context) -> Value | None:
     x, y = v.operands
     if not is_number(y, 1 / 3) or splat_of(x) is not None:
         return None
-    return cbrt(where_nonnegative(base_of_root(x, context.facts(x))))
+    base = base_of_root(x, context.facts(x))
+    return cbrt(where(ge(base, 0), abs_(base), splat(np.nan, x.type)))
 
 
 @rewrite(
