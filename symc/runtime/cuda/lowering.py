@@ -36,8 +36,8 @@ _PART = 256
 class Loaded(Protocol):
     """The variants of a kernel on a device."""
 
-    def at(self, number: Any) -> tuple[CudaSource, Mapping[str, Kernel]]:
-        """The variant for concrete sizes."""
+    def at(self, number: Any) -> tuple[CudaSource, Mapping[str, Kernel | None]]:
+        """The variant for concrete sizes. None for its entries: they will be loaded, and it will be asked for again."""
 
 
 @dataclass
@@ -127,7 +127,7 @@ class DeviceLowering(PlanLowering):
                         [aligned.get(s, s) for s, _ in results], scratch, failed, operands, results)
         self._back(aligned, results)
 
-    def _entry(self, of: Origin, position: int, entry: Entry, kernel: Kernel, reads: Sequence[int],
+    def _entry(self, of: Origin, position: int, entry: Entry, kernel: Kernel | None, reads: Sequence[int],
                writes: Sequence[int], scratch: Sequence[Touched], failed: int | None, operands: Sequence[Touched],
                results: Sequence[Touched]) -> None:
         grid = tuple(map(self.number, entry.grid))

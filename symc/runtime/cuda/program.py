@@ -27,6 +27,7 @@ from symc.ir.requires import Requirement, requirements
 from symc.ir.value import Region
 from symc.runtime.cpu.commit import replace_arrays
 from symc.runtime.cpu.program import KernelRecord, every_step
+from symc.runtime.cpu.timing import Laps
 from symc.runtime.cuda import checks, products, solver
 from symc.runtime.cuda.arrays import DeviceArray
 from symc.runtime.cuda.device import Communicator, Kernel, Memory, Resources, Signature
@@ -67,25 +68,29 @@ class CudaKernelRecord(KernelRecord):
 class LoadedFamily:
     """The variants of a kernel that have been needed so far, on one device."""
 
-    def __init__(self, of: Family, form: Form, name: str, where: Context):
-        self.family, self.form, self.name, self.context = of, form, name, where
+    def __init__(self, of: Family, form: Form, name: str):
+        self.family, self.form, self.name = of, form, name
         self._variants: dict[str, tuple[CudaSource, dict[str, Kernel]]] = {}
+        self.missing: dict[str, CudaSource] = {}
 
     def source(self, number: Callable[[Size], int]) -> CudaSource:
         """The text of the variant for these sizes."""
         choice = self.family.choose(number)
         return self.family.source(choice, f"{self.name}_{choice}" if choice else self.name)
 
-    def at(self, number: Callable[[Size], int]) -> tuple[CudaSource, Mapping[str, Kernel]]:
+    def at(self, number: Callable[[Size], int]) -> tuple[CudaSource, Mapping[str, Kernel | None]]:
+        """The variant for these sizes. One that is not loaded has no entries yet, and is noted in ``missing``."""
         choice = self.family.choose(number)
         if choice not in self._variants:
-            source = self.source(number)
-            self._variants[choice] = source, load_sources(self.context, [source])
+            source = self.missing.setdefault(choice, self.source(number))
+            return source, {e.name: None for e in source.entries}
         return self._variants[choice]
 
-    def add(self, number: Callable[[Size], int], source: CudaSource, kernels: Mapping[str, Kernel]) -> None:
-        """Adds kernels that were loaded together with others."""
-        self._variants[self.family.choose(number)] = source, {e.name: kernels[e.name] for e in source.entries}
+    def load(self, kernels: Mapping[str, Kernel]) -> None:
+        """Adds the variants that were missing, of kernels that were loaded together with others."""
+        for choice, source in self.missing.items():
+            self._variants[choice] = source, {e.name: kernels[e.name] for e in source.entries}
+        self.missing.clear()
 
     @property
     def text(self) -> str:
@@ -128,7 +133,6 @@ class CudaProgram:
     def _load(self) -> None:
         """Render every kernel, and compile those of sizes as they will probably be."""
         names: dict[str, str] = {}
-        first: list[tuple[LoadedFamily, CudaSource]] = []
         for plan, step in every_step(self.plan):
             for form in forms_of(plan, step, self.context.name):
                 if form in self.families:
@@ -141,8 +145,8 @@ class CudaProgram:
                     raise refusal(plan, step, self.context.name, str(e)) from None
                 self.required[form[0]] = requirements(form[0])
                 name = names.setdefault(plain.text, region_name(form[0]) + "_in_place" * bool(form[1]))
-                loaded = self.families[form] = LoadedFamily(found, form, name, self.context)
-                first.append((loaded, loaded.source(nominal)))
+                self.families[form] = LoadedFamily(found, form, name)
+                self.families[form].at(nominal)
         for _, step in every_step(self.plan):
             if step.kind == "call" and has_user_kernel(step.value):
                 self.launches[step.value.op.name] = self._user_kernel
@@ -150,11 +154,18 @@ class CudaProgram:
                 self._user_kernel(user_launch(step.value, nominal), len(step.value.operands) + len(types))
             elif step.kind == "call" and solver.is_solved(step.value):
                 self.launches[solver.key(step.value)] = solver.load(step.value, self.context.kernels)
-        distinct = {s.text: s for _, s in first}
-        kernels = load_sources(self.context, list(distinct.values())) if distinct else {}
-        for loaded, source in first:
-            loaded.add(nominal, source, kernels)
+        self._load_missing()
         self.launches.update(self.families)
+
+    def _load_missing(self) -> bool:
+        """Compile all variants that were missing together: what they share is read once. False if there were none."""
+        late = [loaded for loaded in self.families.values() if loaded.missing]
+        if late:
+            distinct = {s.text: s for loaded in late for s in loaded.missing.values()}
+            kernels = load_sources(self.context, list(distinct.values()))
+            for loaded in late:
+                loaded.load(kernels)
+        return bool(late)
 
     def _user_kernel(self, launch: UserLaunch, arrays: int) -> Kernel:
         """The entry of a user's kernel, which takes so many addresses and then numbers."""
@@ -199,8 +210,14 @@ class CudaProgram:
 
     def lower(self, sizes: Sizes) -> DeviceLowered:
         """The actions for some sizes."""
+        return self._lowered(self.plan, sizes)[0]
+
+    def _lowered(self, plan: Plan, sizes: Sizes, timed: bool = False) -> tuple[DeviceLowered, Laps | None]:
+        """A plan for some sizes: once more if kernels had to be compiled, which are then known."""
         with recording(self._record):
-            return lower(self.plan, self.launches, self.required, sizes, self.precision)[0]
+            found = lower(plan, self.launches, self.required, sizes, self.precision, timed)
+            return lower(plan, self.launches, self.required, sizes, self.precision, timed) \
+                if self._load_missing() else found
 
     def frame(self, sizes: Sizes) -> Frame:
         """The frame for some sizes; frames take turns with one arena."""
@@ -250,7 +267,7 @@ class CudaProgram:
         """Frame that runs the plan and times each step of it, and of the bodies in it: one after the other, as the
         times of what runs at once could not be told apart."""
         plan = replace(self.plan, steps=tuple(replace(s, lane=0, waits=()) for s in self.plan.steps))
-        lowered, laps = lower(plan, self.launches, self.required, sizes, self.precision, timed=True)
+        lowered, laps = self._lowered(plan, sizes, timed=True)
         assert laps is not None
         with self.context.lock:
             frame = TimedFrame(lowered, self.context, self.context.device.alloc(lowered.arena), self.constant)
