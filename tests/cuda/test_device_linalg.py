@@ -128,12 +128,18 @@ def test_strips(n, dtype):
     a = random(2, n, n, dtype=dtype)
     definite = a @ a.conj().swapaxes(-1, -2) + n * np.eye(n, dtype=dtype)
     loose = 4 * n
-    close(on_device(np.linalg.cholesky, definite)[0], np.linalg.cholesky(definite), loose)
-    close(on_device(np.linalg.inv, definite)[0], np.linalg.inv(definite), loose)
-    for b in (random(2, n, 1, dtype=dtype), random(2, n, 70, dtype=dtype)):
-        close(on_device(np.linalg.solve, definite + a, b)[0], np.linalg.solve(definite + a, b), loose)
-    sign, log = on_device(np.linalg.slogdet, a)
-    for got, want in zip((sign, log), np.linalg.slogdet(a), strict=True):
+    rows = random(2, n, 1, dtype=dtype), random(2, n, 70, dtype=dtype)
+
+    def everything(a, d, m, b, c):
+        return [np.linalg.cholesky(d), np.linalg.inv(d), np.linalg.solve(m, b), np.linalg.solve(m, c),
+                *np.linalg.slogdet(a)]
+
+    given = a, definite, definite + a, *rows
+    *found, sign, log = on_device(everything, *given)
+    *wanted, want_sign, want_log = everything(*given)
+    for got, want in zip(found, wanted, strict=True):
+        close(got, want, loose)
+    for got, want in zip((sign, log), (want_sign, want_log), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4 if dtype == "float32" else 1e-11)
 
 
