@@ -77,7 +77,7 @@ def loop_of(f: Function) -> Value:
     return v.operands[0] if v.op.name == "get" else v
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(shapes, changes, st.integers(1, 4))
 def test_every_part_is_the_whole_there(shape, choices, n):
     f = kernel(shape, choices)

@@ -17,7 +17,7 @@ from tests.codegen.plan.loop_cases import loop_functions
 from tests.codegen.plan.plan_cases import SIZES, donations, failing, some_arrays
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(loop_functions, donations, failing, st.booleans())
 def test_the_interpreter_computes_what_the_reference_computes(f, donated, fails, reuse):
     """Every op inside runs by its reference, but products, whose sums BLAS may make in another order."""

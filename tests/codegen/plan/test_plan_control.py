@@ -36,7 +36,7 @@ def runs_right(plan: Plan, f) -> LoopMachine:
 
 
 @pytest.mark.long
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(loop_functions, donations, failing, st.booleans(), st.booleans())
 def test_plans_with_loops_compute_what_the_reference_computes(f, donated, fails, fusing, reuse):
     plan = make_plan(fuse(f) if fusing else f, donated, reuse, fails=fails)
