@@ -7,6 +7,7 @@ import pytest
 
 import symc as sc
 from symc.runtime.cuda.devices import context
+from symc.runtime.emulator import EmulatedDevice
 from symc.testing import emulated_cuda
 from tests.cuda.emulated import needs_compiler
 
@@ -150,3 +151,20 @@ def test_a_search_without_an_answer():
     np.testing.assert_allclose(f(np.array([0.1, 0.2])).numpy(), [1 / 0.9, 1 / 0.8], rtol=1e-9)
     with pytest.raises(sc.ConvergenceError, match="custom_fixed_point: no answer was found"):
         f(np.array([0.1, 1.5])).numpy()
+
+
+def test_what_sizes_choose_is_compiled_as_one_unit(monkeypatch):
+    """When a function is compiled, and again in the first call whose sizes choose other variants of its kernels."""
+    units, load = [], EmulatedDevice.load
+    monkeypatch.setattr(EmulatedDevice, "load", lambda self, text, signatures: (
+        units.append(len(signatures)), load(self, text, signatures))[1])
+    x = sc.input("x", F32, ("n", "m"))
+    f = sc.compile([sc.softmax(x, axis=1), sc.sum(x * x, axis=0), sc.max(x), x.T + 1], [x], device="cuda")
+    assert len(units) == 1
+    a = rng().standard_normal((3, 5)).astype(F32)
+    for _ in range(3):
+        found = [y.numpy() for y in f(a)]
+    assert len(units) == 2 and units[1] > 1
+    for got, want in zip(found, [np.exp(a) / np.exp(a).sum(1, keepdims=True), (a * a).sum(0), a.max(), a.T + 1],
+                         strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5)
