@@ -30,15 +30,31 @@ def function(text: str) -> ast.FunctionDef:
 
 
 def every(*roots: ast.AST) -> list[ast.AST]:
-    """Nodes and all inside of them. (``ast.walk`` took half of the time in which a kernel becomes LLVM's text.)"""
+    """Statements and expressions, and all inside of them; not operators, nor whether a name is read or written.
+    (``ast.walk`` took half of the time in which a kernel becomes LLVM's text.)"""
     found = list(roots)
     for node in found:  # which grows
-        for name in node._fields:  # others give nodes attributes: IPython's tracebacks "parent", of singletons too
+        names = _PARTS.get(type(node))
+        for name in _parts(type(node)) if names is None else names:
             x = getattr(node, name, None)
-            if isinstance(x, ast.AST):
+            if type(x) is list:
+                found += x
+            elif x is not None:
                 found.append(x)
-            elif type(x) is list:
-                found += [y for y in x if isinstance(y, ast.AST)]
+    return found
+
+
+_PARTS: dict[type, tuple[str, ...]] = {}
+#: Fields of nodes that are no part of the language, or hold none: names, operators, ...
+_OTHER = frozenset({"annotation", "arg", "attr", "conversion", "ctx", "id", "is_async", "kind", "kw_defaults", "module",
+                    "name", "names", "op", "ops", "returns", "simple", "type_comment"})
+
+
+def _parts(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields of a kind of node that hold others. (Nodes may have attributes that others gave them: IPython's
+    tracebacks "parent", of singletons too.)"""
+    fields = () if kind is ast.Constant else kind._fields
+    found = _PARTS[kind] = tuple(f for f in fields if f not in _OTHER)
     return found
 
 
