@@ -257,7 +257,7 @@ def _intern(key: tuple) -> Value:
             location.in_order(location.here()),
         )
         raise
-    if not isinstance(type_, TensorType | TupleType):
+    if not isinstance(type_, (TensorType, TupleType)):
         raise InternalError(f"{op.name}: infer gave {type_!r}, not a type")
     with _lock:
         value = _values.get(key)

@@ -109,7 +109,7 @@ def _region_moment(region: Region) -> float:
 
 def has_effect(v: Value) -> bool:
     """True if computing ``v`` from its operands does anything that can be seen."""
-    return moment(v) != PURE
+    return "effect" in v.op.traits or bool(v.regions) and moment(v) != PURE
 
 
 def program_order(roots: Sequence[Value], stop: Callable[[Value], bool] | None = None) -> list[Value]:

@@ -117,7 +117,7 @@ def words_of(f: Function) -> frozenset[str]:
     """The words of a function, its bodies included: the names, traits and facts of its ops, "control" for loops and
     branches, "state" for states."""
     values = f.values()
-    if any(v.regions for v in values):
+    if [v for v in values if v.regions]:
         values = list(every_value(f.body))
     ops = {v.op for v in values}
     words = {w for op in ops for w in (op.name, *op.traits, *stated(op.facts))}
@@ -223,7 +223,7 @@ def _run_function(p: Pass, f: Function) -> Function:
 
 
 def _any_bodies(values: Sequence[Value]) -> bool:
-    return any(v.regions and is_control(v) for v in values)
+    return any(map(is_control, [v for v in values if v.regions]))
 
 
 def _verify(name: str, f: Function) -> None:

@@ -93,14 +93,16 @@ def _end(members: Sequence[Value], start: int, sources: Mapping[Value, Sequence[
             if s not in depth:
                 read.add(s)
                 continue
-            below = max(below, depth[s])
+            if depth[s] > below:
+                below = depth[s]
             if last[s] is v and s not in needed:
                 written -= 1
         depth[v] = 1 + below
-        longest = max(longest, depth[v])
+        if below >= longest:
+            longest = 1 + below
         written += v in last or v in needed
         arrays = len(read) + written
-        moving = arrays + max(0, arrays - STREAMS) ** 2 / 8
+        moving = arrays + (arrays - STREAMS) ** 2 / 8 if arrays > STREAMS else arrays
         cost = (moving + WAITING * (k / USUAL) * (longest / USUAL)) / k
         if cost <= best:
             best, end = cost, start + k

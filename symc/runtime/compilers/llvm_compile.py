@@ -22,6 +22,7 @@ from symc.runtime.compilers.linker import linked
 from symc.runtime.compilers.llvm import (
     GRAPHS,
     SCHEDULING,
+    SPLITTING,
     STRENGTH,
     VERSIONING,
     WIDENING,
@@ -48,7 +49,8 @@ def kernel_code(source: Source, symbol: str) -> Entry:
     text = kernel_ir(source).replace("@entry(", f"@{symbol}(")
     with lock:
         machine = target_machine()
-        with without(VERSIONING, WIDENING, *[SCHEDULING] * (IN_ORDER in text), *[STRENGTH] * few_registers()):
+        with without(VERSIONING, WIDENING, SPLITTING, *[SCHEDULING] * (IN_ORDER in text),
+                     *[STRENGTH] * few_registers()):
             module = optimized(text, machine)
             if llvm_streams.KEPT in text:
                 module = _parsed(llvm_streams.past_cache(str(module)), llvm().create_context(), machine)
