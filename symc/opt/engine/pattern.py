@@ -59,6 +59,17 @@ class Node:
     attrs: Attrs
     operands: tuple[Pattern, ...]
 
+    @cached_property
+    def numbers(self) -> Sequence[tuple[int, np.ndarray]]:
+        """The operands that are numbers, by their places."""
+        return [(k, q.value) for k, q in enumerate(self.operands) if isinstance(q, Number)]
+
+    def lacks_number(self, v: Value, bitwise: bool) -> bool:
+        """True for a value of the op that is none of this for certain: a number is not among its operands."""
+        anywhere = "commutative" in self.op.traits
+        return any(not any(is_number(bare(o), n, bitwise) for o in (v.operands if anywhere else v.operands[k : k + 1]))
+                   for k, n in self.numbers)
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -70,6 +81,15 @@ class Terms:
     @cached_property
     def needs(self) -> frozenset[str]:
         return needs(self)
+
+    @cached_property
+    def numbers(self) -> Sequence[tuple[int, np.ndarray]]:
+        """The terms that are numbers, with their signs."""
+        return [(sign, q.value) for sign, q in self.terms if isinstance(q, Number)]
+
+    def lacks_number(self, terms: Sequence[Term], bitwise: bool) -> bool:
+        """True if a number is not among these terms."""
+        return any(not any(s == sign and is_number(bare(x), n, bitwise) for s, x in terms) for sign, n in self.numbers)
 
 
 Pattern = Var | Number | Node | Terms
@@ -176,6 +196,8 @@ def roots(p: Pattern) -> tuple[str, ...]:
 def match(p: Pattern, v: Value, bitwise: bool = False) -> Match | None:
     """The first way in which the pattern is ``v``; at the root of a sum or product, is part of it."""
     if not isinstance(p, Terms):
+        if isinstance(p, Node) and p.numbers and v.op is p.op and p.lacks_number(v, bitwise):
+            return None
         for bound in _match(p, v, {}, bitwise):
             return Match(bound)
         return None
@@ -184,6 +206,8 @@ def match(p: Pattern, v: Value, bitwise: bool = False) -> Match | None:
     near = direct(v, p.kind)
     far = flatten(v, p.kind)
     for terms in [near] if len(far) == len(near) else [near, far]:
+        if p.numbers and p.lacks_number(terms, bitwise):
+            continue
         for bound, rest in _match_terms(p.terms, terms, {}, bitwise, p.kind):
             if len(rest) < len(terms):
                 return Match(bound, tuple(rest), p.kind)

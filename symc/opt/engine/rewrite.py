@@ -175,9 +175,14 @@ class Rewriter:
 
     def _visit(self, roots: Sequence[Value], values: Sequence[Value]) -> list[Value]:
         """Simplifies every value, operands first; gives what the roots become."""
+        done, step = self.done, self._step
         for v in values:
-            if v not in self.done:
-                self._simplify(v)
+            if v not in done:
+                new = step(v)
+                if new is v or new in done:
+                    done[v] = done.get(new, new)
+                else:
+                    self._simplify(v, new)
         effects = [v for v in values if v.regions or "effect" in v.op.traits]
         return keep([self.done[r] for r in roots], [self.done[v] for v in effects if has_effect(v)])
 
@@ -194,14 +199,10 @@ class Rewriter:
             uses[r] = uses.get(r, 0) + 1
         return values
 
-    def _simplify(self, root: Value) -> None:
-        """Fill ``done`` for ``root``, whose operands are done, and for what comes of it. The stack holds values to
-        visit, and pairs (v, what v became)."""
+    def _simplify(self, root: Value, new: Value) -> None:
+        """Fill ``done`` for ``root``, whose operands are done and which has become ``new``, and for what comes of it.
+        The stack holds values to visit, and pairs (v, what v became)."""
         done = self.done
-        new = self._step(root)
-        if new is root or new in done:
-            done[root] = done.get(new, new)
-            return
         active = {root}
         stack: list[Value | tuple[Value, Value]] = [(root, new), new]
         while stack:
@@ -258,7 +259,7 @@ class Rewriter:
         tried = self.tried.get(v, NONE)
         rules = self.index.fitting(v, tried)
         new = self._first(rules, v) if rules else v
-        if new is v and any([o.op is assume for o in v.operands]):
+        if new is v and assume in [o.op for o in v.operands]:
             # patterns look through assumptions; rewrites are offered the operands as they are without
             rules = [r for r in self.index.of(v, tried) if not r.by_pattern and r.family not in KEEPS_ASSUMPTIONS]
             without = rebuild(v, [bare(o) for o in v.operands])

@@ -121,7 +121,9 @@ def is_free(v: Value) -> bool:
     """Costs nothing to repeat: a movement, or a leaf that is no array in memory."""
     if v.op.name == "constant":
         return not v.shape
-    return (not v.operands or is_movement(v)) and is_kernel_op(v)
+    if v.operands and "movement" not in v.op.traits:
+        return False
+    return is_kernel_op(v) and (is_movement(v) or not v.operands)
 
 
 def chooses(v: Value) -> bool:
@@ -131,7 +133,7 @@ def chooses(v: Value) -> bool:
 
 def is_number(v: Value, numbers: set[Value]) -> bool:
     """True if a kernel computes ``v`` from these scalars alone."""
-    return bool(v.operands) and not v.shape and all(o in numbers for o in v.operands) and is_kernel_op(v)
+    return bool(v.operands) and all(o in numbers for o in v.operands) and is_kernel_op(v) and not v.shape
 
 
 # --- places of rows ---------------------------------------------------------------------------------------------------
