@@ -15,7 +15,7 @@ from typing import Any
 from symc.codegen.language import names
 from symc.codegen.language.helpers import Helper, Widths
 
-_DEFINED = re.compile(r"^(?:def ([a-z]\w*)\(|([a-z]\w*) = by_width\()", re.MULTILINE)
+_DEFINED = re.compile(r"\n(?:def ([a-z]\w*)\(|([a-z]\w*) = by_width\()")
 
 
 def _index() -> dict[str, str]:
