@@ -158,6 +158,7 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> None:
     np.testing.assert_array_equal(a.view(np.uint16)[~nan], b.view(np.uint16)[~nan])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", [*({"backend": b} for b in ("llvm", "numba", "numpy")), {"device": "cuda"}])
 def test_all_numbers_are_rounded_to_nearest(target: dict) -> None:
     x, b = sc.vector("x", "float32"), sc.vector("b", "bfloat16")
@@ -307,6 +308,7 @@ def test_what_it_cannot() -> None:
     assert sc.compile(x * 2)(np.array([1.0, 2.0])).tolist() == [2, 4]  # as for float32: rounded
 
 
+@pytest.mark.long
 def test_exports(tmp_path) -> None:
     """A library of its own, and formats that have the dtype."""
     pytest.importorskip("onnx")

@@ -579,6 +579,7 @@ def test_what_adds_to_rows_is_computed_for_some_rows_at_a_time():
     assert row_op(v, v.operands[0].shape[0]) is None  # a part would add what is added once more
 
 
+@pytest.mark.long
 def test_long_sums_take_linear_time():
     """400 and 1,600 products: every one is looked at a few times, and added to one buffer."""
     seconds = []
@@ -626,6 +627,7 @@ def sums(draw, depth: int = 4):
             "s": lambda v: v["s"] * inner(v)}[kind]
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(sums(), st.sampled_from([0.0, -1.5]))
 def test_any_sum(make, s):

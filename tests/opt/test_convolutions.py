@@ -18,6 +18,7 @@ def _both(dtype):
     return _compiled([full, *sc.grad((full * full).sum(), [x, y])], x, y)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_every_way_gives_the_same(dtype):
     f, rng = _both(dtype), np.random.default_rng(0)
@@ -37,6 +38,7 @@ def test_what_is_not_finite_is_computed_directly():
     assert np.isfinite(got[:5]).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("of", ["conv", "conv_input", "conv_filter"])
 def test_transforms_along_several_axes(of):
     rng = np.random.default_rng(2)

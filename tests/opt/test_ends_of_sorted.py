@@ -30,6 +30,7 @@ def sliced(found, at):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["sort", "argsort"])
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1", "b1"])
 def test_ends_are_those_of_a_stable_sort(name, dtype):

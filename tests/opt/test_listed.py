@@ -41,6 +41,7 @@ READ = ("import sys; from symc.opt import DEFAULT, all_passes, all_rules; "
         "print(DEFAULT, sorted(map(str, rows())), [(p.name, p.records is None) for p in all_passes()]); ")
 
 
+@pytest.mark.long
 def test_rules_and_passes_are_the_same_however_they_are_read(tmp_path: Path) -> None:
     """In two processes: the first reads all, of which it leaves a table to the second."""
     at_once = python(READ + PRINT.format("all_rules()"), tmp_path)
@@ -77,6 +78,7 @@ def test_a_pattern_does_not_depend_on_the_rules_before_it() -> None:
     assert len(equations) > 100
 
 
+@pytest.mark.long
 def test_what_a_first_compile_imports() -> None:
     """Of the optimizer what the function has work for, and no rule whose ops nobody has met."""
     code = ("import numpy as np, symc as sc, sys; "

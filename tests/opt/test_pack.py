@@ -107,6 +107,7 @@ def gru(reset_after, steps=5, batch=32, size=24, hidden=16):
     return sc.sum(h * r), [x, r, *w, *u], [*w, *u]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("reset_after", "in_step"), [(True, 1), (False, 2)])
 def test_gru(reset_after, in_step):
     loss, args, params = gru(reset_after)
@@ -281,6 +282,7 @@ def test_random_groups_are_packed(eager):
     assert fewer >= 15
 
 
+@pytest.mark.long
 def test_the_work_is_linear(eager):
     """Many layers on the same four weights: no group, and no list of users, is searched again and again."""
     x, *w = (fresh_input(TensorType("f64", (5, 5))) for _ in range(5))

@@ -224,6 +224,7 @@ def test_rule_attempts_per_value_do_not_grow_with_the_graph():
     assert large < 40 and large < 1.1 * small
 
 
+@pytest.mark.long
 def test_a_chain_of_400_steps_with_its_gradient_optimizes_in_a_second():
     f = chain(400)
     best = float("inf")

@@ -9,17 +9,13 @@ their types do.
 from __future__ import annotations
 
 from symc.ir.dim import product
-from symc.ir.op import Fold, make
+from symc.ir.op import Fold, PackedConcat, make
 from symc.ir.ops.leaf import constant
 from symc.ir.ops.shape import broadcast, concat, slice_
-from symc.ir.ops.store import packed_concat
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, param
 from symc.opt.fusion.column_folds import column_folds
-
-#: Movements that leave all axes but some as they are.
-ALONG = (slice_, concat, packed_concat)
 
 Place = tuple[int, ...]  # which axes of the space a value's axes are
 
@@ -80,12 +76,17 @@ def _operand_places(v: Value, place: Place | None, space: int) -> list[Place | N
         return [whole if v.operands[0].ndim == space and place == _kept(space, v.attrs["axes"]) else None]
     if v.op is broadcast:
         return [tuple(place[a] for a in v.attrs["axes"])]
-    return [place if "elementwise" in v.op.traits or v.op in ALONG else None] * len(v.operands)
+    return [place if "elementwise" in v.op.traits or _is_along(v) else None] * len(v.operands)
+
+
+def _is_along(v: Value) -> bool:
+    """True for a movement that leaves all axes but some as they are."""
+    return v.op is slice_ or v.op is concat or isinstance(v.op.lowering, PackedConcat)
 
 
 def _own_axes(v: Value) -> list[int]:
     """The axes along which a slice cuts or a concatenation joins."""
-    if v.op not in ALONG:
+    if not _is_along(v):
         return []
     if v.op is not slice_:
         return [v.attrs["axis"]]
@@ -143,7 +144,7 @@ def _rebuild(region: Region, places: dict[Value, Place], runs: list[tuple[int, .
             kept = [places[v].index(a) for a in heads(places[v])]
             start, step = (tuple(v.attrs[key][a] for a in kept) for key in ("start", "step"))
             done[v] = slice_(*operands, start=start, size=tuple(shape(v)), step=step)
-        elif v.op in ALONG:
+        elif _is_along(v):
             done[v] = v.op(*operands, axis=heads(places[v]).index(places[v][v.attrs["axis"]]))
         else:
             done[v] = make(v.op, operands, v.attrs)

@@ -49,6 +49,7 @@ def mutate(plan: Plan, kind: int, i: int, j: int) -> Plan:
     return replace(plan, steps=tuple(steps))
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(functions, st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=7, max_size=7), st.booleans())
 def test_a_changed_plan_is_refused_or_still_right(f, places, fusing):

@@ -105,6 +105,7 @@ def run_anyhow(plan: Plan, arrays: list[np.ndarray], choose: random.Random) -> l
 # --- any function -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @planned
 @given(functions | joined, donations, failing, st.integers(2, 4), st.booleans(), st.booleans(), st.randoms())
 def test_any_order_that_the_waits_allow_gives_the_values_of_the_reference(f, donated, fails, lanes, packed, fusing,
@@ -119,6 +120,7 @@ def test_any_order_that_the_waits_allow_gives_the_values_of_the_reference(f, don
             assert np.array_equal(a, b, equal_nan=True)
 
 
+@pytest.mark.long
 @planned
 @given(functions | joined, donations, failing, st.integers(2, 4), st.booleans())
 def test_no_wait_can_be_spared(f, donated, fails, lanes, packed):
@@ -177,6 +179,7 @@ def test_numbers_overlap_exactly_where_they_share_bytes(places):
         assert found[f"b{i}"] == share | {f"b{i}"}
 
 
+@pytest.mark.long
 @planned
 @given(functions)
 def test_what_shares_bytes_for_some_sizes_overlaps(f):
@@ -237,6 +240,7 @@ def test_lanes_are_refused_exactly_where_bytes_are_used_in_no_order(places, pair
             check_lanes(less)
 
 
+@pytest.mark.long
 @planned
 @given(functions | joined, st.integers(2, 4))
 def test_memory_is_taken_again_only_where_steps_are_in_order_anyway(f, lanes):
@@ -375,6 +379,7 @@ def test_symbolic_sizes_are_packed_for_lanes_too():
     assert lanes_of(plan) == 4 and len(waits(plan)) == 3
 
 
+@pytest.mark.long
 def test_many_steps_have_few_waits_each():
     plan = make_plan(towers(5, 200, 64), lanes=4)
     before = predecessors(plan, may_fail)

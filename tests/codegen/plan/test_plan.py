@@ -252,6 +252,7 @@ def all_orders(w, done: list[int]):
 # --- random functions -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @planned
 @given(functions, donations, failing, st.booleans(), st.booleans())
 def test_plans_compute_the_reference(f, donated, fails, reuse, fusing):
@@ -269,6 +270,7 @@ def test_plans_compute_the_reference(f, donated, fails, reuse, fusing):
         assert not kept or machine.bytes[name].tobytes() == before[k]
 
 
+@pytest.mark.long
 @planned
 @given(functions, failing, donations)
 def test_order_of_random_functions(f, fails, donated):

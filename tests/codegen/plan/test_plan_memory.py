@@ -93,6 +93,7 @@ def test_report_survives_pickle():
     assert str(again) == str(report)
 
 
+@pytest.mark.long
 @planned
 @given(functions, st.booleans())
 def test_memory_report_is_what_the_machine_has(f, reuse):

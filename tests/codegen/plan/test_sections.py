@@ -88,6 +88,7 @@ def run_at_the_same_time(plan: Plan, arrays: list[np.ndarray], choose: random.Ra
 # --- any function -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @planned
 @given(functions | joined, donations, failing, st.booleans(), st.sampled_from([1, 101_000, 150_000]), st.randoms())
 def test_sections_in_any_order_give_the_values_of_the_reference(f, donated, fails, fusing, short, choose):
@@ -167,6 +168,7 @@ def mutants(plan: Plan) -> Iterator[Plan]:
             yield replace(plan, offsets={**plan.offsets, a: plan.offsets[b]})
 
 
+@pytest.mark.long
 def test_mutants_that_give_other_values_are_refused():
     """Of thousands of plans with one mistake, each that gives other values in some order is refused."""
     wrong = refused = 0
