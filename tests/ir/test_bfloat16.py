@@ -135,6 +135,7 @@ ALONG = {"sort": np.sort, "argsort": lambda x: np.argsort(x, stable=True), "medi
          "partition": lambda x: np.partition(x, 3)[3], "counts": lambda x: np.unique(x, return_counts=True)[1]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ALONG)
 def test_lines_of_any_length(name: str) -> None:
     """As float32, rounded: numbers are sixteenths, so sums are exact before."""
@@ -235,6 +236,7 @@ def test_sums_and_products_are_in_float32() -> None:
     assert total.tolist() == [1000.0] * 4 and mean == 1 and (product.astype("f4") == 1000).all()
 
 
+@pytest.mark.long
 def test_gradients() -> None:
     """Of a network in bfloat16, against the same in float32."""
     rng = np.random.default_rng(0)

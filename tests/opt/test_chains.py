@@ -194,6 +194,7 @@ def test_a_product_that_is_the_same_in_every_step_is_computed_once():
         "%0 = dot %a, %b", "%0 = dot %p1, %p0"]
 
 
+@pytest.mark.long
 def test_a_thousand_factors():
     x = sc.input("x", "float64", (3, 3))
     y = x

@@ -74,6 +74,7 @@ def test_no_right_side_contains_its_left_side_again(r):
         reject_loops(r.name, r.pattern, right, r.exact, r.family != "canonicalize", r.when)
 
 
+@pytest.mark.long
 def test_an_equation_does_not_depend_on_when_a_rule_was_read():
     code = "import symc as sc; {}; from symc.opt import all_rules; " \
            "print([(r.name, r.pattern, sorted(r.needs)) for r in all_rules()])"

@@ -35,6 +35,7 @@ def test_equal_layers_share_kernels():
     assert distinct_kernels(many) == distinct_kernels(few) <= 8
 
 
+@pytest.mark.long
 def test_equal_steps_of_a_chain_share_kernels():
     """A chain too long for one kernel is cut layer by layer: more steps are more launches, hardly more kernels."""
 

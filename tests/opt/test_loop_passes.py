@@ -65,6 +65,7 @@ def test_every_pass_alone_and_all_together_keep_what_loops_compute():
     assert min(fired.values()) > 5, fired  # the random programs have work for every pass
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(loop_functions, st.sampled_from([*LOOPS, ",".join(LOOPS), DEFAULT]))
 def test_passes_keep_what_other_random_loops_compute(f, pipeline):
@@ -325,6 +326,7 @@ def chain_of_loops(count):
     return function("f", [(x, Input("x", x.type)), (h, Input("h", h.type))], [state])
 
 
+@pytest.mark.long
 def test_time_grows_with_the_number_of_loops_and_no_faster():
     times = []
     for count in (40, 160):

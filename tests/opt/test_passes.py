@@ -219,6 +219,7 @@ def attempts(f):
     return sum(s.attempts for s in out.report) / len(f.values())
 
 
+@pytest.mark.long
 def test_rule_attempts_per_value_do_not_grow_with_the_graph():
     small, large = attempts(chain(20)), attempts(chain(400))
     assert large < 40 and large < 1.1 * small

@@ -137,6 +137,7 @@ def some_functions() -> list[Function]:
             for k in range(60)]
 
 
+@pytest.mark.long
 def test_the_functions_of_these_tests_have_something_to_run_side_by_side():
     plans = [laned(f, 3, packed) for f in some_functions() for packed in (True, False)]
     several = [p for p in plans if lanes_of(p) > 1]
@@ -144,6 +145,7 @@ def test_the_functions_of_these_tests_have_something_to_run_side_by_side():
     assert any({2} <= {s.lane for s in p.steps} for p in several)
 
 
+@pytest.mark.long
 def test_a_missing_wait_is_seen_in_the_values():
     """What is proved and what is run agree: without waits, many plans give something else in some order."""
     wrong = 0
@@ -218,6 +220,7 @@ def copying(places: list[tuple[int, int]], pairs: list[tuple[int, int]], lanes: 
     return placed(places, tuple(steps))
 
 
+@pytest.mark.long
 @given(places, copies)
 def test_what_comes_before_a_step_is_what_shares_bytes_with_it(places, pairs):
     plan = copying(places, pairs, [0] * len(pairs))
@@ -226,6 +229,7 @@ def test_what_comes_before_a_step_is_what_shares_bytes_with_it(places, pairs):
     assert closed(found, len(pairs)) == closed(conflicts(plan), len(pairs))
 
 
+@pytest.mark.long
 @given(places, copies, st.lists(st.integers(0, 2), min_size=14, max_size=14))
 def test_lanes_are_refused_exactly_where_bytes_are_used_in_no_order(places, pairs, lanes):
     plan = copying(places, pairs, lanes)

@@ -130,6 +130,7 @@ N, M = size_name("n"), size_name("m")
 SYMBOLIC = [8 * N, 8 * M, 8 * N * M, 16 * N, 8 * N + 8, 4 * M * M]
 
 
+@pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(SYMBOLIC), st.integers(0, 12), st.integers(0, 4)), max_size=25))
 def test_slots_hold_what_they_are_given(drawn):

@@ -14,6 +14,7 @@ def addresses(states):
     return [s.array.ctypes.data for s in states]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_step_of_an_optimizer_makes_no_arrays_for_its_states(name):
     P = sc.Params(seed=0)
