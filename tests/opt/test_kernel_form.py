@@ -1,6 +1,7 @@
 """Kernels of equal layers are one kernel, whatever order their operands had."""
 
 import numpy as np
+import pytest
 
 import symc as sc
 from symc.driver.build import build
