@@ -241,6 +241,54 @@ _LU_SOLVE = """
 }}
 """
 
+_BANDED = """
+/* Solve a x = b, n rows of k numbers, where row up + i - j of ab has a[i, j]. False if a is singular. In work, row i of
+   a begins at column i - low, and has room for what exchanges of rows fill. */
+{CLONES}static bool banded_{l}(int64_t low, int64_t up, int64_t n, int64_t k, const {T} *ab, const {T} *b, {T} *x,
+                     {T} *work) {{
+  const int64_t width = 2 * low + up + 1;
+  copy(x, b, n * k * (int64_t)sizeof(*b));
+  for (int64_t i = 0; i < n; i++) {{
+    for (int64_t c = 0; c < width; c++) {{
+      const int64_t j = i - low + c;
+      work[i * width + c] = c <= low + up && j >= 0 && j < n ? ab[(up + i - j) * n + j] : 0;
+    }}
+  }}
+  for (int64_t p = 0; p < n; p++) {{
+    const int64_t last = size_least(n - 1, p + low), end = size_least(n - 1, p + low + up);
+    int64_t best = p;
+    for (int64_t i = p + 1; i <= last; i++) {{
+      if (size_of_{l}(work[i * width + p - i + low]) > size_of_{l}(work[best * width + p - best + low])) best = i;
+    }}
+    {T} *const row = work + p * width + low - p, *const other = work + best * width + low - best;
+    for (int64_t j = p; best != p && j <= end; j++) {{
+      const {T} held = row[j];
+      row[j] = other[j], other[j] = held;
+    }}
+    for (int64_t q = 0; best != p && q < k; q++) {{
+      const {T} held = x[p * k + q];
+      x[p * k + q] = x[best * k + q], x[best * k + q] = held;
+    }}
+    if (row[p] == 0) return false;
+    for (int64_t i = p + 1; i <= last; i++) {{
+      {T} *const below = work + i * width + low - i;
+      const {T} factor = below[p] / row[p];
+      for (int64_t j = p + 1; j <= end; j++) below[j] -= factor * row[j];
+      for (int64_t q = 0; q < k; q++) x[i * k + q] -= factor * x[p * k + q];
+    }}
+  }}
+  for (int64_t p = n - 1; p >= 0; p--) {{
+    const {T} *const row = work + p * width + low - p;
+    for (int64_t q = 0; q < k; q++) {{
+      {T} found = x[p * k + q];
+      for (int64_t j = p + 1; j <= size_least(n - 1, p + low + up); j++) found -= row[j] * x[j * k + q];
+      x[p * k + q] = found / row[p];
+    }}
+  }}
+  return true;
+}}
+"""
+
 _QR = """
 /* a = q r for m rows of n numbers, by reflections as LAPACK's; q has as many columns as r has rows: wide. work: one row
    more than a. */
@@ -295,7 +343,8 @@ _QR = """
 _TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "sizes": (SIZES + _BYTES, ()), "all_true": (_ALL, ()), "product": (_PRODUCT, ("cblas",)), "scale": (_SCALE, ()),
     "cblas": (_CBLAS, ()), "cholesky": (_CHOLESKY, ()), "triangular": (_TRIANGULAR, ()), "lu_factor": (_LU, ()),
-    "lu_solve": (_LU_SOLVE, ("triangular",)), "qr": (_QR, ()), **array_prelude.TEXTS}
+    "lu_solve": (_LU_SOLVE, ("triangular",)), "banded": (_BANDED, ("sizes", "lu_factor")), "qr": (_QR, ()),
+    **array_prelude.TEXTS}
 _WITHOUT_LETTER = ("sizes", "all_true", "cblas", "half_order", "transform")
 _TYPES = {"s": ("float", "float", "f"), "d": ("double", "double", ""), "c": ("float complex", "float", "f"),
           "z": ("double complex", "double", "")}

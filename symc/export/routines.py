@@ -195,6 +195,9 @@ _MATRICES: dict[str, Callable[[Routine], None]] = {
     "lu_factor": _OfMatrices("lu_factor", ((0, 2), (1, 2), (2, 1)), lambda r, m, n: [n]),
     "lu_solve": _OfMatrices("lu_solve", ((0, 2), (1, 1), (2, 2), (3, 2)), lambda r, m, n: [
         f"'{r.value.attrs['trans']}'", n, r.shapes[2][-1]], lambda r, m, n: n * r.shapes[2][-1], _SINGULAR),
+    "solve_banded": _OfMatrices("banded", ((0, 2), (1, 2), (2, 2)), lambda r, m, n: [
+        r.value.attrs["low"], r.value.attrs["up"], n, r.shapes[1][-1]], lambda r, m, n: (m + r.value.attrs["low"]) * n,
+        _SINGULAR),
     "qr": _OfMatrices("qr", ((0, 2), (1, 2), (2, 2)), lambda r, m, n: [m, n, r.shapes[1][-1]],
                       lambda r, m, n: (m + 1) * n),
     **{name: _OfMatrices("eigh", ((0, 2), (1, 1), (2, 2))[:k], lambda r, m, n: [_bool(r.value.attrs["lower"]), n],

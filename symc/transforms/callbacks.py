@@ -55,5 +55,5 @@ def call_traced(fn: Callable[..., Any], what: str, *args: Any) -> Any:
 
 
 def said(item: Any) -> str:
-    """What a user gave, for messages."""
+    """Type and value of what a user gave, for messages."""
     return f"{type(item).__name__} {item!r:.40}".rstrip() if not isinstance(item, Tensor) else "a tensor"

@@ -28,7 +28,7 @@ NO_OPERANDS = {
     "bytes only": "unpackbits",
     "made of text, bytes or objects": "frombuffer fromiter fromstring genfromtxt loadtxt",
     "three matrices, or one and a function; see test_matrix_functions": "linalg.solve_sylvester linalg.funm",
-    "operands go together; see test_numpy_keywords": "linalg.solve_banded linalg.solveh_banded polyfit",
+    "operands go together; see test_numpy_keywords": "linalg.solve_banded polyfit",
     "a dtype is the operand; see the test of dtype=": "astype",
     "indices and counts, integers by definition": "one_hot ravel_multi_index",
     "operands come from another function": "linalg.cho_factor linalg.cho_solve linalg.lu_solve",
@@ -54,11 +54,12 @@ EXCEPTIONS = [
     ("linalg.lu linalg.lu_factor linalg.expm linalg.solve_triangular linalg.polar linalg.pinvh "
      "linalg.orthogonal_procrustes linalg.coshm linalg.sinhm linalg.tanhm linalg.cosm linalg.sinm linalg.tanm "
      "linalg.expm_frechet linalg.null_space linalg.orth linalg.schur linalg.ldl linalg.sqrtm linalg.logm linalg.signm "
-     "linalg.fractional_matrix_power linalg.solve_continuous_lyapunov linalg.solve_discrete_lyapunov", "refused", "f",
+     "linalg.fractional_matrix_power linalg.solve_continuous_lyapunov linalg.solve_discrete_lyapunov "
+     "linalg.solveh_banded", "refused", "f",
      "libraries know no half precision, and numpy.linalg refuses it"),
     ("linalg.lu linalg.lu_factor linalg.solve_triangular linalg.polar linalg.pinvh linalg.null_space linalg.orth "
      "linalg.schur linalg.ldl linalg.sqrtm linalg.logm linalg.signm linalg.solve_continuous_lyapunov "
-     "linalg.solve_discrete_lyapunov", "dtype float64, not float32", "",
+     "linalg.solve_discrete_lyapunov linalg.solveh_banded", "dtype float64, not float32", "",
      "as in numpy.linalg: integers in float64; SciPy takes float32 for small ones"),
     ("linalg.solve_triangular", "dtype complex128, not complex64", "c", "as in numpy.linalg: integers in float64"),
     ("linalg.lu_factor linalg.lstsq", "dtype int64, not int32", "", "pivots and ranks are integers as all others"),

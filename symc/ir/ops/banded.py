@@ -147,5 +147,6 @@ def _samples() -> Iterator[Sample]:
 solve_banded = register(Op(
     "solve_banded", _infer, _reference, Custom(_jvp, _vjp), Extern("solve_banded"), frozenset({"linear_solve"}),
     _samples, "The x of a @ x = b, where row up + i - j of the first operand has a[i, j] in column j: `low` diagonals "
-    "below the main one, and `up` above.", Facts(kinds="fc", batch=batch_columns, rounding="norm", parts=_dense),
+    "below the main one, and `up` above.",
+    Facts(kinds="fc", batch=batch_columns, rounding="norm", lower_batched=_dense),
 ))  # fmt: skip

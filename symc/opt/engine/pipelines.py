@@ -74,11 +74,14 @@ FAST_COMPILE = (
     "open_blocks,decompose,lower_argmax,check_indices,small_loops,blas,fuse"
 )
 
+#: Rules for what a device has no kernel for: there the ends of sorted lines are taken from the lines.
+_NOT_ON_CUDA = ",-ends_of_sorted"
+
 #: The default on a CUDA device.
-ON_CUDA = ",".join(p.name for p in _ORDER if p.target != "cpu")
+ON_CUDA = ",".join(p.name for p in _ORDER if p.target != "cpu") + _NOT_ON_CUDA
 
 #: The same on a CUDA device, which has kernels for the parts of some ops alone.
-FAST_ON_CUDA = FAST_COMPILE.replace(",decompose,", ",lower_batched,decompose,")
+FAST_ON_CUDA = FAST_COMPILE.replace(",decompose,", ",lower_batched,decompose,") + _NOT_ON_CUDA
 
 #: Passes that an evaluation op by op has no use for.
 FOR_KERNELS = tuple(p.name for p in _ORDER if p.for_kernels)

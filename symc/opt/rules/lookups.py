@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from symc.ir.dim import known_nonnegative, product, size_name
-from symc.ir.op import lookup, splat
+from symc.ir.op import Decompose, lookup, splat
 from symc.ir.ops.arithmetic import maximum, minimum, mod
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq, isnan
 from symc.ir.ops.index import gather
-from symc.ir.ops.kernel import check_index
+from symc.ir.ops.kernel import check_index, checked_index
 from symc.ir.ops.leaf import array, iota
 from symc.ir.ops.linalg import dot, free_axes, matmul
 from symc.ir.ops.logic import where
@@ -29,11 +29,11 @@ from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
 from symc.ir.value import Value, make
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.examples import index, leaf
+from symc.opt.engine.examples import index, leaf, leaves
 from symc.opt.engine.rule import works_once
 from symc.opt.engine.terms import size_like
 from symc.opt.facts.forms import Steps, is_eye, steps_of, turned_steps
-from symc.opt.rules.indexing import count, depth_of, reads_no_more
+from symc.opt.rules.indexing import count, depth_of, other_axes, reads_no_more
 from symc.opt.rules.reads import lines_of
 
 I64 = DTYPES["i64"]
@@ -266,6 +266,58 @@ def gather_on_ring(v: Value) -> Value | None:
             x = rolled(x, a, -1 * t.start) if t.step > 0 else rolled(flip(x, (a,)), a, t.start + 1)
             indices[k] = iota(shape=shape, axis=t.axis, dtype=I64)
     return gather(x, *indices, **v.attrs)
+
+
+# --- random numbers ---------------------------------------------------------------------------------------------------
+
+
+@rewrite(
+    "gather",
+    exact=True,
+    kinds="iu",
+    needs=["random_bits"],
+    equation="random_bits(key, n)[i] -> bits of element i",
+    examples=lambda: [gather(lookup("random_bits")(leaves(1, {0: "u64"}, (2,))[0], shape=(9,), dtype=DTYPES["u64"]),
+                             index(3), axes=(0,))],
+    written=lambda sc: sc.random.normal(sc.random.key(3), (1000,))[sc.input("i", "int64", shape=(3,))],
+)  # fmt: skip
+def gather_of_bits(v: Value, context) -> Value | None:
+    """An element of a draw is a function of the key and its number: no others are drawn, and the bits are the same."""
+    b = v.operands[0]
+    if b.op.name != "random_bits" or not context.single_use(b) or not reads_no_more(v):
+        return None
+    assert isinstance(b.op.lowering, Decompose)
+    return gather(b.op.lowering.f(b), *v.operands[1:], **v.attrs)
+
+
+@rewrite(
+    "gather",
+    exact=True,
+    needs=["position"],
+    equation="position(shape)[i] -> i * stride + the rest",
+    examples=lambda: [gather(lookup("position")(shape=(5, 4)), index(3), axes=(k,)) for k in (0, 1)],
+    misses=lambda: [gather(leaves(1, {0: "u64"}, (5, 4))[0], index(3), axes=(0,))],
+    arises="of random numbers that are looked up",
+)
+def gather_of_position(v: Value) -> Value | None:
+    """The number of an element, by arithmetic."""
+    p, *indices = v.operands
+    if p.op.name != "position":
+        return None
+    depth = depth_of(v)
+    parts = []
+    for a in range(p.ndim):
+        if a in v.attrs["axes"]:
+            i = checked_index(indices[v.attrs["axes"].index(a)], p, a)
+            term = broadcast(cast(i, dtype=v.dtype), axes=tuple(range(i.ndim)), shape=v.shape)
+        else:
+            term = iota(shape=v.shape, axis=depth + other_axes(v).index(a), dtype=v.dtype)
+        stride = product(p.shape[a + 1 :])
+        parts.append(term if stride == 1 else term * size_like(stride, v.type))
+    total = parts[0]
+    for x in parts[1:]:
+        total = total + x
+    return total
 
 
 # --- searches ---------------------------------------------------------------------------------------------------------

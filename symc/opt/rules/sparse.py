@@ -33,6 +33,7 @@ def is_sparse(v: Value, modes: Sequence[str] = ("add",)) -> bool:
 @rewrite(
     "add",
     "sub",
+    exact=False,
     needs=["scatter"],
     equation="x + zeros.at[i].add(y) -> x.at[i].add(y); x - zeros.at[i].add(y) -> x.at[i].add(-y)",
     examples=lambda: [
@@ -58,6 +59,7 @@ def add_of_sparse(v: Value, context) -> Value | None:
 
 @rewrite(
     "add",
+    exact=False,
     needs=["scatter"],
     equation="x + zeros.at[i].set(y) -> x.at[i].set(x[i] + y)",
     examples=lambda: [example(lambda x, u, i: x + _put(_zeros(x), u, i), _three())],
@@ -79,6 +81,7 @@ def add_of_sparse_set(v: Value, context) -> Value | None:
 
 @rewrite(
     "add",
+    exact=False,
     needs=["dynamic_update_slice"],
     equation="x + dynamic_update_slice(zeros, y, i) -> dynamic_update_slice(x, dynamic_slice(x, i) + y, i)",
     examples=lambda: [(lambda x, i: x + dynamic_update_slice(_zeros(x), leaf(3), i))(leaf(9), index())],
@@ -102,6 +105,7 @@ def add_of_window(v: Value, context) -> Value | None:
     "mul",
     "div",
     "neg",
+    exact=False,
     kinds="fc",
     needs=["scatter"],
     equation="zeros.at[i].add(y) * 3 -> zeros.at[i].add(y * 3)",
@@ -127,6 +131,7 @@ def scaled_sparse(v: Value, context) -> Value | None:
 
 @rewrite(
     "sum",
+    exact=False,
     needs=["scatter"],
     equation="sum(zeros.at[i].add(y), 0) -> sum(y, 0)",
     examples=lambda: [sum_(_put(_zeros(x), u, i, "add"), axes=a) for x, u, i in [_three()] for a in ((0,), (0, 1))],
@@ -152,6 +157,23 @@ def _pad(x: Value, low: Sequence[Size], high: Sequence[Size]) -> Value:
 @rewrite(
     "pad",
     exact=True,
+    needs=["pad"],
+    equation="pad(pad(x)) -> pad(x)",
+    examples=lambda: [_pad(_pad(leaf(3), (1,), (2,)), (2,), (0,))],
+    written=lambda sc: sc.pad(sc.pad(sc.input("x", "float64", shape=(3,)), 1), 2),
+)
+def pad_of_pad(v: Value) -> Value | None:
+    """One margin for two."""
+    p, fill = v.operands
+    if p.op is not pad or p.operands[1] is not fill or any(v.attrs["interior"]):
+        return None
+    low, high = (tuple(a + b for a, b in zip(v.attrs[k], p.attrs[k], strict=True)) for k in ("low", "high"))
+    return pad(p.operands[0], fill, low=low, high=high, interior=p.attrs["interior"])
+
+
+@rewrite(
+    "pad",
+    exact=True,
     needs=["#"],
     equation="pad(number) -> number where it is the filler",
     examples=lambda: [_pad(_zeros(leaf(300)), (1,), (2,))],
@@ -163,3 +185,23 @@ def pad_of_filler(v: Value) -> Value | None:
     if x.op is not broadcast or x.attrs["axes"] or x.operands[0] is not fill:
         return None
     return broadcast(fill, axes=(), shape=v.shape)
+
+
+@rewrite(
+    "sum",
+    exact=False,
+    needs=["pad"],
+    equation="sum(pad(x, 0)) -> sum(x)",
+    examples=lambda: [sum_(_pad(leaf(3, 2), (1, 0), (2, 0)), axes=a) for a in ((0,), (0, 1))],
+)
+def sum_of_padded(v: Value) -> Value | None:
+    """Zeros are not added up."""
+    (p,), axes = v.operands, v.attrs["axes"]
+    if p.op is not pad or not is_number(p.operands[1], 0):
+        return None
+    low, high, gaps = (
+        tuple(0 if a in axes else n for a, n in enumerate(p.attrs[k])) for k in ("low", "high", "interior")
+    )
+    if (low, high, gaps) == (p.attrs["low"], p.attrs["high"], p.attrs["interior"]):
+        return None
+    return sum_(pad(*p.operands, low=low, high=high, interior=gaps), axes=axes)
