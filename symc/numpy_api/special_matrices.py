@@ -85,7 +85,12 @@ def solveh_banded(ab: Any, b: Any, *, lower: bool = False) -> Tensor:
     """The x of a @ x = b for a hermitian ``a``: row u + i - j of ``ab`` holds a[i, j] with j >= i, or with ``lower``
     row i - j with i >= j.
 
-    Solved as ``solve_banded`` does: ``a`` need not be positive definite. Raises LinAlgError for a singular matrix.
+    Solved as ``solve_banded`` does: ``a`` need not be positive definite. The number of rows of ``ab`` must be known.
+    Raises LinAlgError for a singular matrix.
+
+    >>> ab, b = sc.input("ab", shape=(2, "n")), sc.vector("b")
+    >>> sc.compile(sc.linalg.solveh_banded(ab, b))([[0.0, 1.0, 1.0], [4.0, 4.0, 4.0]], [5.0, 6.0, 5.0])
+    array([1., 1., 1.])
     """
     t, y, n = _diagonals(ab, b, "solveh_banded")
     up = t.value.shape[0] - 1
