@@ -63,6 +63,17 @@ def ranks(xp: Any, x: Any) -> Any:
     return xp.argsort(xp.argsort(x))
 
 
+@program(1_000, 9, lambda r, n: [r.normal(size=(n, 300))])
+def five_least(xp: Any, distances: Any) -> Any:
+    """Neighbours, as those without a tree find them."""
+    return xp.argsort(distances, axis=1)[:, :5]
+
+
+@program(1_000, 9, lambda r, n: [r.normal(size=(n, 300))])
+def three_greatest(xp: Any, scores: Any) -> Any:
+    return xp.sort(scores, axis=1)[:, -3:]
+
+
 @program(50_000, 30, lambda r, n: [r.normal(size=n), r.normal(size=n)])
 def spearman(xp: Any, x: Any, y: Any) -> Any:
     d = xp.argsort(xp.argsort(x)) - xp.argsort(xp.argsort(y))

@@ -103,6 +103,7 @@ def solveh_banded(ab: Any, b: Any, *, lower: bool = False) -> Tensor:
 
 
 def _solved(ab: Value, b: Tensor, low: int, up: int) -> Tensor:
+    """The solution in the shape of the right side, one vector or columns."""
     v = ensured(b.value, (ab.shape[1], *b.value.shape[1:]))
     x = banded(ab, in_shape(v, (v.shape[0], 1 if b.ndim == 1 else v.shape[1])), low=low, up=up)
     return Tensor(in_shape(x, v.shape))

@@ -183,8 +183,7 @@ class Rewriter:
                     done[v] = done.get(new, new)
                 else:
                     self._simplify(v, new)
-        effects = [v for v in values if v.regions or "effect" in v.op.traits]
-        return keep([self.done[r] for r in roots], [self.done[v] for v in effects if has_effect(v)])
+        return keep([self.done[r] for r in roots], [self.done[v] for v in values if has_effect(v)])
 
     def look(self, roots: Sequence[Value]) -> list[Value]:
         """All values of the roots, after noting who uses them."""

@@ -37,7 +37,7 @@ class _Functions(native_ir.Functions):
         self.argsort(dtype)
         if dtype != np.float16:
             self.top("top", lambda x, y: self.above(x, y, dtype.kind))
-            self.top("bottom", lambda x, y: self.below(x, y, dtype.kind))
+            self.top("bottom", lambda x, y: self.above(y, x, dtype.kind))
 
     def sort(self) -> None:
         with self.function(f"sort_{self.letter}", 8) as (to, x, line, status, rows, size, inner, f):
@@ -143,13 +143,6 @@ class _Functions(native_ir.Functions):
         if kind == "f":
             return b.or_(b.fcmp_ordered(">", x, y), b.and_(b.fcmp_unordered("uno", x, x), b.fcmp_ordered("ord", y, y)))
         return b.icmp_signed(">", x, y) if kind == "i" else b.icmp_unsigned(">", x, y)
-
-    def below(self, x: Any, y: Any, kind: str) -> Any:
-        """True if x comes before y where the least come first."""
-        b = self.b
-        if kind == "f":
-            return b.or_(b.fcmp_ordered("<", x, y), b.and_(b.fcmp_ordered("ord", x, x), b.fcmp_unordered("uno", y, y)))
-        return b.icmp_signed("<", x, y) if kind == "i" else b.icmp_unsigned("<", x, y)
 
     def compare(self, k: Any, keys: Any, own: Any, start: Any, g: Any, status: Any, real: bool) -> None:
         """Puts equal elements before element k of the sorted line in order, where k is another than the one before."""
