@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from symc.ir.dim import Call, Dim, Monomial, Size
+from symc.ir.dim import Call, Dim, Monomial, Size, known_nonnegative
 
 
 @functools.lru_cache(maxsize=4096)
@@ -12,12 +12,9 @@ def at_least(a: Size, b: Size) -> bool:
     """True when ``a >= b`` for all sizes; False means not known.
 
     Besides what polynomials say: rounding up does not make smaller, and a ``max`` is at least either of its arguments.
-    Every call is taken as not negative: here they are sizes and bytes of arrays that exist.
     """
     difference = a - b
-    if difference >= 0 if isinstance(difference, int) else all(c >= 0 for _, c in difference.terms):
-        return True
-    return any(at_least(lower, 0) for lower in _lower_bounds(difference))
+    return known_nonnegative(difference) or any(at_least(lower, 0) for lower in _lower_bounds(difference))
 
 
 def multiple(size: Size, of: int) -> bool:

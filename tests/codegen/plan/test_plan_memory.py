@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 import pickle
 import time
 import tracemalloc
@@ -20,13 +22,13 @@ from symc.codegen.plan.memory import memory
 from symc.codegen.plan.planner import make_plan
 from symc.codegen.plan.reuse import Slot, Temp, aligned, pack_fixed, pack_slots
 from symc.codegen.plan.text import print_plan
-from symc.ir.dim import size_name
+from symc.ir.dim import floordiv, mod, size_name
 from symc.ir.function import Function, Input, function
 from symc.ir.op import lookup
 from symc.ir.ops.kernel import fused
 from symc.ir.parse import parse
 from symc.ir.plan import Step
-from symc.ir.size_extremes import maximum
+from symc.ir.size_extremes import maximum, minimum
 from symc.ir.size_values import evaluate
 from symc.ir.types import TensorType
 from symc.ir.value import Region, fresh_input, param
@@ -163,6 +165,23 @@ def test_slots_share_equal_comparable_and_joined_sizes():
 ])
 def test_at_least(a, b, known):
     assert at_least(a, b) is known
+
+
+sizes = st.recursive(
+    st.sampled_from([N, M, *range(-3, 9)]),
+    lambda inner: st.one_of(
+        st.builds(operator.add, inner, inner), st.builds(operator.sub, inner, inner), st.builds(maximum, inner, inner),
+        st.builds(minimum, inner, inner), st.builds(operator.mul, inner, st.integers(-2, 4)),
+        st.builds(floordiv, inner, st.integers(1, 4)), st.builds(mod, inner, st.integers(1, 4))), max_leaves=6)
+
+
+@settings(max_examples=600, deadline=None)
+@given(sizes, sizes)
+def test_what_is_at_least_another_is_it_for_all_numbers(a, b):
+    """Also where a part is negative, as in ``-(-n // 2)``."""
+    if at_least(a, b):
+        for n, m in itertools.product((0, 1, 2, 3, 5, 8), repeat=2):
+            assert evaluate(a, {"n": n, "m": m}) >= evaluate(b, {"n": n, "m": m})
 
 
 @pytest.mark.parametrize("count", range(1, 12))
