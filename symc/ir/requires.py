@@ -33,6 +33,8 @@ class Requirement:
     def error(self, number: Number) -> SymcError:
         """Error to raise if it does not."""
         v = self.value
+        if "checks" in v.op.traits:
+            return IndexingError(f"no index is within an axis of size 0, of an array {v.attrs['of']}")
         if v.op.facts.nonempty:
             return ShapeError(f"{v.op.name} of no elements has no value: {v.operands[0].type} over axes "
                               f"{v.attrs['axes']}")

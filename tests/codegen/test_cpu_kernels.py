@@ -46,8 +46,10 @@ def run_kernel(
     out = [np.empty(concrete_shape(r.shape, sizes), r.dtype) for r in region.results]
     numbers = source.whole(lambda s: evaluate(s, sizes))
     partial = [np.empty(numbers[1], d) for d in source.partial]
-    words = np.array(numbers + [a.ctypes.data for a in (*arrays, *out, *partial)], np.int64)
+    failed = [np.zeros(1, np.uint8)] * source.fails
+    words = np.array(numbers + [a.ctypes.data for a in (*arrays, *out, *partial, *failed)], np.int64)
     kernel.call(words.ctypes.data)
+    assert not source.polls and not np.any(failed)
     return out
 
 

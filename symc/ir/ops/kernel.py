@@ -15,7 +15,7 @@ import numpy as np
 
 from symc.errors import InternalError
 from symc.ir import ranges
-from symc.ir.dim import Size
+from symc.ir.dim import Size, product
 from symc.ir.facts import Facts
 from symc.ir.op import Element, Op, View, register
 from symc.ir.ops.index import counts_from_end, out_of_bounds
@@ -200,7 +200,7 @@ check_index = register(
         doc="The operand, after a check that every element is in [0, size): nothing else checks in kernels. An error "
         "says `along` which axis of which array `of`, takes the size off negative ones that were `wrapped`, or "
         "says that a `law` does not hold.",
-        facts=Facts(range=ranges.of_index),
+        facts=Facts(range=ranges.of_index, requires=lambda v: [(v.attrs["size"] - 1, product(v.shape))]),
     )
 )
 

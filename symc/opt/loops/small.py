@@ -242,7 +242,7 @@ class _Body:
             if f is None:
                 flat = [_scalars(o) for o in operands]
                 return [make(v.op, parts, v.attrs) for parts in zip(*flat, strict=True)] if flat else [v]
-            if any(not known_nonnegative(r.margin) for r in required(v)):
+            if "checks" not in v.op.traits and any(not known_nonnegative(r.margin) for r in required(v)):
                 raise TooLarge  # a kernel that is a loop loads what it is told to load
             return [_decided(f(v, [scalar(i, "i64") for i in place], lambda k, at: operands[k].at(at)))
                     for place in places]

@@ -14,7 +14,7 @@ from symc.ir.size_values import FAR
 from symc.runtime.cache.machine_code import Symbol
 from symc.runtime.cpu import blas_threads
 from symc.runtime.cpu.commit import run_and_replace
-from symc.runtime.cpu.native.instructions import GROW, Word
+from symc.runtime.cpu.native.instructions import Word
 from symc.runtime.cpu.native.interpreter import executor
 from symc.runtime.cpu.native.pool import address as pool_address
 
@@ -75,12 +75,9 @@ class Executable:
         self.words[Word.ARENA], self.words[Word.HAVE], self.words[Word.CHANGED] = address, arena.nbytes, 1
 
     def prepare(self) -> int:
-        """Look at the arguments, and compute what depends on their sizes. 0, or a number that says why not."""
-        status = self._prepare(self.address)
-        while status == GROW:  # for the pool, then for the arena
-            self.grow()
-            status = self._prepare(self.address)
-        return status
+        """Look at the arguments, and compute what depends on their sizes. 0, or a number that says why not: ``GROW``
+        for the pool, then for the arena. Addresses of data are then in the words of the arguments."""
+        return self._prepare(self.address)
 
     def grow(self) -> None:
         """Make an arena that is as large as is needed, and the pool if that is."""

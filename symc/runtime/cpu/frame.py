@@ -19,7 +19,7 @@ from symc.runtime.cpu.executable import Executable
 from symc.runtime.cpu.large_results import LARGE, LargeResult
 from symc.runtime.cpu.lowered import Lowered
 from symc.runtime.cpu.native.float_state import WATCH
-from symc.runtime.cpu.native.instructions import NOT_ARRAY, REFUSED, Word
+from symc.runtime.cpu.native.instructions import GROW, NOT_ARRAY, REFUSED, Word
 
 if TYPE_CHECKING:
     from symc.runtime.cpu.timing import Event, Laps, StepTime
@@ -83,14 +83,19 @@ class Frame:
         return found
 
     def _prepare(self, used: Sequence[np.ndarray]) -> int:
+        while (status := self._look(used)) == GROW:  # for the pool, then for the arena
+            self._executable.grow()
+        if status == REFUSED:
+            raise Refused
+        return status
+
+    def _look(self, used: Sequence[np.ndarray]) -> int:
+        """Look at the arguments, whose words are addresses of objects before, and of data after it."""
         words, k = self.words, self.lowered.first
         for array in used:
             words[k] = id(array)
             k += 1
-        status = self._executable.prepare()
-        if status == REFUSED:
-            raise Refused
-        return status
+        return self._executable.prepare()
 
     def _made(self, out: Sequence[np.ndarray | None] | None) -> list[np.ndarray]:
         """The arrays that a call makes, or is given to write into."""
