@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import symc as sc
+from symc.testing.bounds import at_the_end
 
 PLACES = {
     "look-up": lambda x, i: x[i], "rows": lambda x, i: sc.reshape(x, (-1, 1))[i],
@@ -30,3 +31,15 @@ def test_one_comparison(name, dtype):
             f(array, np.array([0, wrong], dtype))
     with pytest.raises(sc.IndexingError):
         f(np.zeros(0), np.array([0], dtype))
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("columns", [1, 700])
+def test_nothing_is_touched_of_an_empty_array(name, columns):
+    """No place is within it, so the call raises before a kernel clamps one; here the process would end."""
+    x, i = sc.input("x", shape=("n", columns)), sc.input("i", "int64", shape=("m",))
+    f = sc.compile(PLACES[name](x, i), [x, i])
+    empty = at_the_end(np.zeros((0, columns)))
+    with pytest.raises(sc.IndexingError, match="within an axis of size 0"):
+        f(empty, at_the_end(np.array([0, 3])), out=None if name in ("look-up", "rows") else at_the_end(empty))
+    assert f(empty, np.zeros(0, np.int64)).size == 0
