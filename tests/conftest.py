@@ -12,9 +12,11 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
@@ -39,6 +41,28 @@ settings.load_profile("symc")
 # What is drawn depends on the test, not on the numbers in whichever modules have been imported; to read those takes as
 # long as importing all tests.
 providers._get_local_constants = lambda: providers._local_constants
+
+
+#: Where a process of tests writes where its threads are when it dies, or is ended after `faulthandler_timeout`.
+DIED = "died-{}.txt"
+
+
+@pytest.hookimpl(trylast=True)  # after pytest's own, which opens it
+def pytest_configure(config: pytest.Config) -> None:
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is not None:
+        fd = os.open(Path(os.environ["SYMC_CACHE_DIR"], DIED.format(worker)), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(fd, config.stash[fault_handler_stderr_fd_key])
+        os.close(fd)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_handlecrashitem(report: Any) -> None:
+    """Show it with the failure, at the end: what goes to stderr stands thousands of lines before."""
+    died = Path(os.environ["SYMC_CACHE_DIR"], DIED.format(report.node.gateway.id))
+    text = died.read_text(errors="replace") if died.exists() else ""
+    begin = max(text.rfind("Fatal Python error"), text.rfind("Timeout ("), 0)
+    report.sections.append(("where its threads were", text[begin : begin + 3000]))
 
 
 def check_unchanged(who: str) -> None:
