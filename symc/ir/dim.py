@@ -39,8 +39,7 @@ class Call:
         self.fn, self.args = fn, args
         self._text = ""
         self._hash = hash((fn, args))
-        a, b = map(known_nonnegative, args)
-        self.nonnegative = {"floordiv": a and b, "mod": b, "min": a and b, "max": a or b}[fn]
+        self.nonnegative = nonnegative_call(fn, *map(known_nonnegative, args))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Call) and self.fn == other.fn and self.args == other.args
@@ -322,6 +321,11 @@ def mod(a: Size, b: Size) -> Size:
     if not any(isinstance(atom, Call) for m, _ in terms_of(q) for atom, _ in m):
         return a - q * b
     return call_of("mod", a, b)
+
+
+def nonnegative_call(fn: str, a: bool, b: bool) -> bool:
+    """True if a call is not negative where these of its arguments are not."""
+    return {"floordiv": a and b, "mod": b, "min": a and b, "max": a or b}[fn]
 
 
 def known_nonnegative(x: Size) -> bool:

@@ -55,7 +55,7 @@ class Order:
     for all sizes."""
 
     def __init__(self, sizes: Iterable[Size], starts: Iterable[Size]):
-        self.nonnegative = set(sizes)
+        self.nonnegative = frozenset(sizes)
         self.starts = sorted(dict.fromkeys(starts), key=nominal)
         self.rank = {o: k for k, o in enumerate(self.starts)}
         self.run = [0]  # starts with the same number are known to be in order
@@ -64,7 +64,7 @@ class Order:
 
     def known(self, b: Size, a: Size) -> bool:
         """True if ``b >= a`` is known."""
-        return at_least(b, a) or b - a in self.nonnegative
+        return at_least(b, a, self.nonnegative)
 
     def before(self, start: Size, nbytes: Size, other: Size) -> bool:
         """True if ``nbytes`` bytes from ``start`` on end at or before ``other``."""

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 import functools
 
-from symc.ir.dim import Call, Dim, Monomial, Size, known_nonnegative
+from symc.ir.dim import Call, Dim, Monomial, Size, known_nonnegative, nonnegative_call
 
 
 @functools.lru_cache(maxsize=4096)
-def at_least(a: Size, b: Size) -> bool:
-    """True when ``a >= b`` for all sizes; False means not known.
+def at_least(a: Size, b: Size, given: frozenset[Size] = frozenset()) -> bool:
+    """True when ``a >= b`` for all sizes; False means not known. ``given``: sizes that are not negative, as those of
+    arrays that exist.
 
     Besides what polynomials say: rounding up does not make smaller, and a ``max`` is at least either of its arguments.
     """
     difference = a - b
-    return known_nonnegative(difference) or any(at_least(lower, 0) for lower in _lower_bounds(difference))
+    return _not_negative(difference, given) or any(
+        at_least(lower, 0, given) for lower in _lower_bounds(difference))
+
+
+def _not_negative(x: Size, given: frozenset[Size]) -> bool:
+    """True for sums of products of what is not negative."""
+    return known_nonnegative(x) or x in given or bool(given) and isinstance(x, Dim) and all(
+        c >= 0 and all(power % 2 == 0 or _atom_not_negative(atom, given) for atom, power in monomial)
+        for monomial, c in x.terms)
+
+
+def _atom_not_negative(atom: str | Call, given: frozenset[Size]) -> bool:
+    return isinstance(atom, str) or atom.nonnegative or nonnegative_call(
+        atom.fn, *[_not_negative(x, given) for x in atom.args])
 
 
 def multiple(size: Size, of: int) -> bool:
