@@ -150,7 +150,7 @@ class Facts:
     * ``arity``: operands of an elementwise op. ``kernel``: its function in the library; ``routine``: SciPy's, if it is
       that. ``symbol``: its sign in Python.
     * ``part_of``: the name of the op that has this one's result as its k-th, and k.
-    * ``mirror``: the comparison with its operands swapped. ``opposite``: the one that holds where it does not.
+    * ``mirror``: the comparison with its operands swapped.
     """
 
     kinds: str = ""
@@ -196,4 +196,3 @@ class Facts:
     symbol: str = ""
     part_of: tuple[str, int] | None = None
     mirror: str = ""
-    opposite: str = ""

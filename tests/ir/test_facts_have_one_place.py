@@ -114,7 +114,6 @@ def test_zero_and_one(op):
 def test_comparisons(op):
     x, y = map(np.ravel, np.meshgrid([-1, 0, 2], [-1, 0, 2]))
     assert (op.reference(x, y) == lookup(op.facts.mirror).reference(y, x)).all()
-    assert (op.reference(x, y) != lookup(op.facts.opposite).reference(x, y)).all()
 
 
 @pytest.mark.parametrize("op", [op for op in all_ops() if op.facts.symbol], **ids)

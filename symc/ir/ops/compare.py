@@ -11,17 +11,17 @@ ANY = "biufc"
 ORDERED = "biuf"
 
 eq = elementwise("eq", 2, ANY, np.equal, result="bool", traits=["commutative"], doc="x == y.",
-                 facts=Facts(exact=Exact(lambda mp, x, y: x == y, far=True), symbol="==", mirror="eq", opposite="ne"))
+                 facts=Facts(exact=Exact(lambda mp, x, y: x == y, far=True), symbol="==", mirror="eq"))
 ne = elementwise("ne", 2, ANY, np.not_equal, result="bool", traits=["commutative"], doc="x != y.",
-                 facts=Facts(exact=Exact(lambda mp, x, y: x != y, far=True), symbol="!=", mirror="ne", opposite="eq"))
+                 facts=Facts(exact=Exact(lambda mp, x, y: x != y, far=True), symbol="!=", mirror="ne"))
 lt = elementwise("lt", 2, ORDERED, np.less, result="bool", doc="x < y.",
-                 facts=Facts(exact=Exact(lambda mp, x, y: x < y, far=True), symbol="<", mirror="gt", opposite="ge"))
+                 facts=Facts(exact=Exact(lambda mp, x, y: x < y, far=True), symbol="<", mirror="gt"))
 le = elementwise("le", 2, ORDERED, np.less_equal, result="bool", doc="x <= y.",
-                 facts=Facts(exact=Exact(lambda mp, x, y: x <= y, far=True), symbol="<=", mirror="ge", opposite="gt"))
+                 facts=Facts(exact=Exact(lambda mp, x, y: x <= y, far=True), symbol="<=", mirror="ge"))
 gt = elementwise("gt", 2, ORDERED, np.greater, result="bool", doc="x > y.",
-                 facts=Facts(exact=Exact(lambda mp, x, y: x > y, far=True), symbol=">", mirror="lt", opposite="le"))
+                 facts=Facts(exact=Exact(lambda mp, x, y: x > y, far=True), symbol=">", mirror="lt"))
 ge = elementwise("ge", 2, ORDERED, np.greater_equal, result="bool", doc="x >= y.",
-                 facts=Facts(exact=Exact(lambda mp, x, y: x >= y, far=True), symbol=">=", mirror="le", opposite="lt"))
+                 facts=Facts(exact=Exact(lambda mp, x, y: x >= y, far=True), symbol=">=", mirror="le"))
 isnan = elementwise("isnan", 1, "fc", np.isnan, result="bool", doc="x is nan (for complex: either part).",
                     facts=Facts(exact=Exact(lambda mp, x: bool(mp.isnan(x)))))
 isinf = elementwise("isinf", 1, "fc", np.isinf, result="bool", doc="x is infinite (for complex: either part).",

@@ -22,7 +22,7 @@ from symc.opt.engine.rule import Context, Make, Rule, all_rules, register_late
 
 #: The first modules that declare rules, in the order that rules of equal weight are tried in; others follow by name.
 FIRST = tuple("""
-    canonicalize decompose fold matmul.products rules.algebra rules.assumed rules.assumptions rules.branches
+    canonicalize decompose fold matmul.products rules.algebra rules.assumed rules.assumptions
     rules.collect rules.composed rules.concats rules.debug rules.edges rules.error_function rules.exponentials
     rules.inverses rules.structure rules.factors rules.hyperbolic rules.slices rules.reads rules.indexing
     rules.lengths rules.linalg rules.logic rules.logs rules.logsumexp rules.lookups rules.moments

@@ -26,12 +26,11 @@ STABLE = ("assumptions", "exponentials", "logs", "logsumexp", "quotients", "soft
 #: Passes of rules: what they do, and the families that they apply.
 for _pass in (
     Pass("canonicalize", "One spelling for one idea; movements merge, cancel, and sink below elementwise ops.", FORM),
-    Pass("fold", "Values that depend on no input are computed.", (*FORM, "branches", "fold")),
+    Pass("fold", "Values that depend on no input are computed.", (*FORM, "fold")),
     Pass("stabilize", "Formulas that overflow or cancel become a named op that does not.", (*FORM, *STABLE)),
     Pass("simplify", "Fewer and cheaper ops for the same numbers.",
          (*FORM, "assumptions", "assumed", "algebra", "collect", "powers", "reductions", "select", "logic", "linalg",
-          "inverses", "structure", "composed", "factors", "indexing", "lookups", "writes", "sparse", "branches",
-          "fold")),
+          "inverses", "structure", "composed", "factors", "indexing", "lookups", "writes", "sparse", "fold")),
     Pass("guard_edges", "Forms not differentiated as they are: roots of sums of powers, quotients by expm1.",
          ("edges",)),
     Pass("check_assumptions", "Assumptions are checked when the program runs.", ("checking",)),

@@ -13,7 +13,7 @@ import numpy as np
 from symc.ir.attrs import Array
 from symc.ir.dim import Size
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import abs_, add, maximum, minimum, mulz, sub
+from symc.ir.ops.arithmetic import abs_, add, maximum, minimum, mulz
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.math import exp
 from symc.ir.ops.shape import concat, pad, slice_
@@ -124,21 +124,6 @@ def subtract_self_integer(x):
 def subtract_self(x):
     """Nothing is left, unless x is infinite or nan."""
     return x - x, 0.0
-
-
-@rewrite(
-    "neg",
-    kinds="f",
-    tags=["signed-zero"],
-    equation="-(x - y) -> y - x",
-    examples=lambda: [example(lambda x, y: -(x - y), leaves(2))],
-)
-def negated_difference(v: Value, context) -> Value | None:
-    """A sign moves into a difference (where x = y, 0 takes the place of -0.0)."""
-    (x,) = v.operands
-    if x.op is sub and context.single_use(x):
-        return x.operands[1] - x.operands[0]
-    return None
 
 
 @rewrite(

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from symc.ir.op import lookup, splat
 from symc.ir.ops.cast import cast
-from symc.ir.ops.compare import COMPARISONS, eq, gt, lt, ne
-from symc.ir.ops.logic import and_, not_, or_, where, xor
+from symc.ir.ops.compare import COMPARISONS, eq, gt, lt
+from symc.ir.ops.logic import and_, not_, or_
 from symc.ir.text import splat_of
 from symc.ir.types import DTYPES
 from symc.ir.value import Value, make
@@ -43,57 +43,10 @@ def condition_and_number(v: Value) -> Value | None:
     return None
 
 
-@rewrite(
-    "and",
-    "or",
-    exact=True,
-    kinds="b",
-    needs=["not"],
-    equation="c & not c -> false; c | not c -> true",
-    examples=lambda: [op(c := _masks(1)[0], not_(c)) for op in (and_, or_)],
-)
-def condition_and_opposite(v: Value) -> Value | None:
-    """One of them holds, not both."""
-    x, y = v.operands
-    if (x.op is not_ and x.operands[0] is y) or (y.op is not_ and y.operands[0] is x):
-        return splat(v.op is or_, v.type)
-    return None
-
-
-@rule(exact=True, kinds="biu", dtypes={})
-def absorbed_by_and(c, d):
-    """The weaker condition holds anyway."""
-    return and_(c, or_(c, d)), c
-
-
-@rule(exact=True, kinds="biu", dtypes={})
-def absorbed_by_or(c, d):
-    """The stronger condition adds nothing."""
-    return or_(c, and_(c, d)), c
-
-
 @rule(exact=True, kinds="biu")
 def and_again(c, d):
     """Once is enough."""
     return and_(c, and_(c, d)), and_(c, d)
-
-
-@rule(exact=True, kinds="biu")
-def or_again(c, d):
-    """Once is enough."""
-    return or_(c, or_(c, d)), or_(c, d)
-
-
-@rule(exact=True, kinds="biu")
-def or_of_opposite_part(c, d):
-    """The part that is excluded adds nothing to what is left."""
-    return or_(c, and_(not_(c), d)), or_(c, d)
-
-
-@rule(exact=True, kinds="biu")
-def and_of_opposite_part(c, d):
-    """The part that is included anyway."""
-    return and_(c, or_(not_(c), d)), and_(c, d)
 
 
 @rewrite(
@@ -111,35 +64,6 @@ def both_negated(v: Value, context) -> Value | None:
     if x.op is not not_ or y.op is not not_ or not (context.single_use(x) and context.single_use(y)):
         return None
     return not_((or_ if v.op is and_ else and_)(x.operands[0], y.operands[0]))
-
-
-@rewrite(
-    "xor",
-    exact=True,
-    kinds="biu",
-    equation="x ^ x -> 0",
-    examples=lambda: [(lambda c: xor(c, c))(_masks(1)[0])],
-)
-def xor_with_itself(v: Value) -> Value | None:
-    """Nothing differs."""
-    return splat(0, v.type) if v.operands[0] is v.operands[1] else None
-
-
-@rewrite(
-    "xor",
-    exact=True,
-    kinds="b",
-    needs=["#"],
-    equation="c ^ true -> not c; c ^ false -> c",
-    examples=lambda: [xor(c := _masks(1)[0], splat(k, c.type)) for k in (True, False)],
-)
-def xor_with_number(v: Value) -> Value | None:
-    """A negation, or nothing."""
-    for c, other in (v.operands, v.operands[::-1]):
-        number = splat_of(other)
-        if number is not None:
-            return not_(c) if number else c
-    return None
 
 
 # --- comparisons ------------------------------------------------------------------------------------------------------
@@ -194,24 +118,6 @@ def compared_signs(v: Value) -> Value | None:
 @rewrite(
     "eq",
     "ne",
-    exact=True,
-    needs=["#"],
-    equation="c == true -> c; c != true -> not c",
-    kinds="b",
-    examples=lambda: [op(c := _masks(1)[0], splat(k, c.type)) for op in (eq, ne) for k in (True, False)],
-)
-def condition_compared(v: Value) -> Value | None:
-    """A condition, or its opposite."""
-    c, other = v.operands
-    number = splat_of(other)
-    if number is None or c.dtype.kind != "b":
-        return None
-    return c if bool(number) == (v.op is eq) else not_(c)
-
-
-@rewrite(
-    "eq",
-    "ne",
     "lt",
     "le",
     "gt",
@@ -235,29 +141,3 @@ def condition_as_number_compared(v: Value) -> Value | None:
 
 
 # --- conditions made of choices ---------------------------------------------------------------------------------------
-
-
-@rewrite(
-    "where",
-    exact=True,
-    needs=["#"],
-    equation="where(c, true, false) -> c; where(c, x, false) -> c & x; where(c, true, x) -> c | x",
-    examples=lambda: [
-        *[where(c := _masks(1)[0], splat(k, c.type), splat(not k, c.type)) for k in (True, False)],
-        *[where(*[m[0], *args(m[1], splat(k, m[1].type))]) for m in [_masks(2)] for k in (True, False)
-          for args in (lambda x, n: (x, n), lambda x, n: (n, x))],
-    ],
-)  # fmt: skip
-def choice_of_conditions(v: Value) -> Value | None:
-    """Truth values are combined, not chosen."""
-    c, x, y = v.operands
-    if v.dtype.kind != "b":
-        return None
-    first, second = splat_of(x), splat_of(y)
-    if first is not None and second is not None:
-        return x if first == second else c if first else not_(c)
-    if second is not None:
-        return or_(not_(c), x) if second else and_(c, x)
-    if first is not None:
-        return or_(c, y) if first else and_(not_(c), y)
-    return None

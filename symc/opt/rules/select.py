@@ -72,32 +72,6 @@ def choice_of_choice(v: Value, context) -> Value | None:
 
 
 @rewrite(
-    "where",
-    exact=True,
-    equation="where(c, f(x, z), f(y, z)) -> f(where(c, x, y), z)",
-    examples=lambda: [
-        example(lambda c, x, y, z: where(c, lookup("exp")(x), lookup("exp")(y)), _choice()),
-        example(lambda c, x, y, z: where(c, x / z, y / z), _choice()),
-    ],
-)
-def choice_of_one_op(v: Value, context) -> Value | None:
-    """The operand is chosen, and the work is done once."""
-    c, x, y = v.operands
-    if x.op is not y.op or x.attrs != y.attrs or "elementwise" not in x.op.traits or x.regions or x.op is where:
-        return None
-    if not (context.single_use(x) and context.single_use(y)):
-        return None
-    different = [k for k, (a, b) in enumerate(zip(x.operands, y.operands, strict=True)) if a is not b]
-    if len(different) != 1:
-        return None
-    k = different[0]
-    pair = (x.operands[k], y.operands[k])
-    if pair[0].type is not pair[1].type or any(splat_of(o) is not None for o in pair):
-        return None
-    return make(x.op, [where(c, *pair) if j == k else o for j, o in enumerate(x.operands)], x.attrs)
-
-
-@rewrite(
     exact=True,
     trait="elementwise",
     needs=["where"],
@@ -186,18 +160,3 @@ def never_below_itself(v: Value) -> Value | None:
 def _compare(name: str) -> Value:
     x = leaves(1, {0: "i64"}, (3,))[0]
     return lookup(name)(x, x)
-
-
-@rewrite(
-    "not",
-    exact=True,
-    equation="not (x == y) -> x != y",
-    examples=lambda: [example(lambda c, x, y, z: not_(make(lookup("eq"), (x, y))), _choice())],
-)
-def negated_comparison(v: Value) -> Value | None:
-    """The opposite comparison (not of an order on floats: nan is neither below nor not below)."""
-    (x,) = v.operands
-    if v.dtype.kind != "b":
-        return None
-    name, total = x.op.facts.opposite, "commutative" in x.op.traits
-    return make(lookup(name), x.operands) if name and (total or x.operands[0].dtype.kind in "biu") else None

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symc.ir.dim import Size, known_nonnegative
-from symc.ir.ops.leaf import iota, scalar
-from symc.ir.ops.shape import broadcast, concat, inverse_permutation, pad, reshape, slice_, slice_along, transpose
-from symc.ir.types import DTYPES
+from symc.ir.ops.shape import broadcast, concat, inverse_permutation, reshape, slice_, slice_along, transpose
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import leaf
@@ -188,78 +186,3 @@ def _pieces(v: Value, x: Value, axis: int) -> Value | None:
     if not pieces or len(pieces) == len(x.operands) and all(p.type is o.type for p, o in zip(pieces, x.operands)):
         return None
     return concat(*pieces[::step], axis=axis)
-
-
-@rewrite(
-    "slice",
-    exact=True,
-    needs=["pad"],
-    equation="slice(pad(x)) -> slice(x) where it lies in x",
-    examples=lambda: [
-        slice_(pad(leaf(3), scalar(0, "f64"), low=(2,), high=(1,), interior=(0,)), start=(k,), size=(2,), step=(step,))
-        for k, step in ((3, 1), (4, -1))
-    ],
-)
-def slice_of_pad(v: Value) -> Value | None:
-    """A window that reads no filler."""
-    (x,), a = v.operands, v.attrs
-    if x.op is not pad:
-        return None
-    inner = x.operands[0]
-    start = []
-    for k in range(v.ndim):
-        if is_whole(v, k) and x.shape[k] == inner.shape[k] and x.attrs["low"][k] == 0:
-            start.append(0)
-            continue
-        first = a["start"][k] - x.attrs["low"][k]
-        last = first + (v.shape[k] - 1) * a["step"][k]
-        low, high = (first, last) if a["step"][k] > 0 else (last, first)
-        if x.attrs["interior"][k] or not known_nonnegative(low) or not known_nonnegative(inner.shape[k] - 1 - high):
-            return None
-        start.append(first)
-    return slice_(inner, start=tuple(start), size=a["size"], step=a["step"])
-
-
-@rewrite(
-    "slice",
-    exact=True,
-    needs=["pad"],
-    equation="slice(pad(x, c)) -> c where it reads filler alone",
-    examples=lambda: [
-        slice_(pad(leaf(3), scalar(0, "f64"), low=(2,), high=(1,), interior=(0,)), start=(k,), size=(n,), step=(1,))
-        for k, n in ((0, 2), (5, 1))
-    ],
-)
-def slice_of_filler(v: Value) -> Value | None:
-    """A number, and nothing of what is padded."""
-    (x,), a = v.operands, v.attrs
-    if x.op is not pad:
-        return None
-    for k in range(v.ndim):
-        ends = (a["start"][k], a["start"][k] + (v.shape[k] - 1) * a["step"][k])
-        low, high = ends if a["step"][k] > 0 else ends[::-1]
-        begin, end = x.attrs["low"][k], x.shape[k] - x.attrs["high"][k]
-        if known_nonnegative(begin - 1 - high) or known_nonnegative(low - end):
-            return broadcast(x.operands[1], axes=(), shape=v.shape) if v.ndim else x.operands[1]
-    return None
-
-
-@rewrite(
-    "slice",
-    exact=True,
-    needs=["iota"],
-    equation="slice(iota) -> iota where the first numbers are read",
-    examples=lambda: [
-        slice_(iota(shape=(5, 400), axis=0, dtype=DTYPES["i64"]), start=(0, 1), size=(3, 300), step=(1, 1))
-    ],
-    written=lambda sc: (lambda x: sc.arange(x.shape[0])[: x.shape[0] - 2])(sc.input("x", "float64", shape=("n",))),
-)
-def slice_of_iota(v: Value) -> Value | None:
-    """A shorter count."""
-    (x,), a = v.operands, v.attrs
-    if x.op is not iota:
-        return None
-    axis = x.attrs["axis"]
-    if a["start"][axis] != 0 or a["step"][axis] != 1:
-        return None
-    return iota(shape=v.shape, axis=axis, dtype=v.dtype)

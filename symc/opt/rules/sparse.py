@@ -157,23 +157,6 @@ def _pad(x: Value, low: Sequence[Size], high: Sequence[Size]) -> Value:
 @rewrite(
     "pad",
     exact=True,
-    needs=["pad"],
-    equation="pad(pad(x)) -> pad(x)",
-    examples=lambda: [_pad(_pad(leaf(3), (1,), (2,)), (2,), (0,))],
-    written=lambda sc: sc.pad(sc.pad(sc.input("x", "float64", shape=(3,)), 1), 2),
-)
-def pad_of_pad(v: Value) -> Value | None:
-    """One margin for two."""
-    p, fill = v.operands
-    if p.op is not pad or p.operands[1] is not fill or any(v.attrs["interior"]):
-        return None
-    low, high = (tuple(a + b for a, b in zip(v.attrs[k], p.attrs[k], strict=True)) for k in ("low", "high"))
-    return pad(p.operands[0], fill, low=low, high=high, interior=p.attrs["interior"])
-
-
-@rewrite(
-    "pad",
-    exact=True,
     needs=["#"],
     equation="pad(number) -> number where it is the filler",
     examples=lambda: [_pad(_zeros(leaf(300)), (1,), (2,))],

@@ -45,7 +45,6 @@ TITLES = {
     "lookups": "Look-ups",
     "writes": "Writes",
     "sparse": "Sparse arrays",
-    "branches": "Branches",
     "linalg": "Products of arrays",
     "decompose": "Decomposition",
     "movement_hoisting": "Movements before the work",
