@@ -25,7 +25,7 @@ FIRST = tuple("""
     canonicalize decompose fold matmul.products rules.algebra rules.assumed rules.assumptions
     rules.collect rules.composed rules.concats rules.debug rules.edges rules.error_function rules.exponentials
     rules.inverses rules.structure rules.factors rules.hyperbolic rules.slices rules.reads rules.indexing
-    rules.lengths rules.linalg rules.logic rules.logs rules.logsumexp rules.lookups rules.moments
+    rules.lengths rules.linalg rules.logs rules.logsumexp rules.lookups rules.moments
     rules.packing rules.movement_hoisting rules.pooling rules.powers rules.differences rules.series
     rules.quotients rules.reductions rules.remat rules.select rules.shapes rules.sinking rules.softmax
     rules.writes rules.sparse rules.inverse_functions

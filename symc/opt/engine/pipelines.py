@@ -29,7 +29,7 @@ for _pass in (
     Pass("fold", "Values that depend on no input are computed.", (*FORM, "fold")),
     Pass("stabilize", "Formulas that overflow or cancel become a named op that does not.", (*FORM, *STABLE)),
     Pass("simplify", "Fewer and cheaper ops for the same numbers.",
-         (*FORM, "assumptions", "assumed", "algebra", "collect", "powers", "reductions", "select", "logic", "linalg",
+         (*FORM, "assumptions", "assumed", "algebra", "collect", "powers", "reductions", "select", "linalg",
           "inverses", "structure", "composed", "factors", "indexing", "lookups", "writes", "sparse", "fold")),
     Pass("guard_edges", "Forms not differentiated as they are: roots of sums of powers, quotients by expm1.",
          ("edges",)),

@@ -1,4 +1,5 @@
-"""Choices: `where` with one answer, nested choices on one condition, and products with a choice of zero."""
+"""Choices: `where` with one answer, nested choices on one condition, products with a choice of zero, known conditions.
+"""
 
 from __future__ import annotations
 
@@ -160,3 +161,22 @@ def never_below_itself(v: Value) -> Value | None:
 def _compare(name: str) -> Value:
     x = leaves(1, {0: "i64"}, (3,))[0]
     return lookup(name)(x, x)
+
+
+@rewrite(
+    "and",
+    "or",
+    exact=True,
+    kinds="b",
+    needs=["#"],
+    equation="c & true -> c; c & false -> false; c | true -> true; c | false -> c",
+    examples=lambda: [op(c := _choice()[0], splat(k, c.type)) for op in (and_, or_) for k in (True, False)],
+    written=lambda sc: (lambda c: [c & sc.ones(3, bool), c | sc.zeros(3, bool)])(sc.input("c", "bool", shape=(3,))),
+)
+def condition_and_number(v: Value) -> Value | None:
+    """A condition that is known."""
+    for c, other in (v.operands, v.operands[::-1]):
+        number = splat_of(other)
+        if number is not None:
+            return c if bool(number) == (v.op is and_) else other
+    return None

@@ -36,7 +36,6 @@ TITLES = {
     "inverse_functions": "Inverse functions",
     "assumed": "Signs and ranges",
     "select": "Choices",
-    "logic": "Logic",
     "inverses": "Inverses and determinants",
     "structure": "Structure of matrices",
     "factors": "Factorizations",
