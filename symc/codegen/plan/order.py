@@ -15,8 +15,6 @@ from symc.codegen.plan.overwrite import Placer, placements
 
 #: Up to this many steps every sequence is considered.
 EXACT = 14
-#: Above this many steps only the cheapest candidates are.
-MANY = 20_000
 #: The part of the least peak, one in so many, that a sequence may take more which writes all states in place that can
 #: be: a fresh array for a state is memory too, which is cleared and mapped in every call.
 TOLERATED = 10
@@ -31,8 +29,6 @@ def order(w: Work, exact: int = EXACT) -> list[int]:
 
     def sequences(edges: Edges) -> list[tuple[int, list[int]]]:
         found = [topological(edges, program) if edges.any else program]
-        if len(program) <= MANY:
-            found.append(topological(edges, needs_order(w, numbers)))
         found.append(greedy(w, edges, numbers))
         return [(peak(w, c, placer, numbers), c) for c in found]
 
@@ -205,38 +201,6 @@ def greedy(w: Work, edges: Edges, numbers: Sequence[int]) -> list[int]:
             counts[t] -= 1
             if counts[t] == 0:
                 heapq.heappush(ready, (adds[t], t))
-    return out
-
-
-def needs_order(w: Work, numbers: Sequence[int]) -> list[int]:
-    """Depth first, operands that need most memory first (Sethi and Ullman's rule, as if the graph were a tree)."""
-    need, scratch = [0] * len(w.values), w.scratch()
-    before: list[list[int]] = []
-    for s, reads in enumerate(w.reads):
-        makers = [m for m in dict.fromkeys(w.maker[c] for c in reads) if m >= 0]
-        makers.sort(key=lambda m: sum(numbers[c] for c in w.writes[m]) - need[m])
-        before.append(makers)
-        held = most = 0
-        for m in makers:
-            most = max(most, held + need[m])
-            held += sum(numbers[c] for c in w.writes[m])
-        need[s] = max(most, held + sum(numbers[c] for c in w.writes[s]) + scratch[s])
-    roots = list(dict.fromkeys(w.maker[c] for c in w.results if w.maker[c] >= 0))
-    return _depth_first(roots, before)
-
-
-def _depth_first(roots: Sequence[int], before: Sequence[Sequence[int]]) -> list[int]:
-    out: list[int] = []
-    seen: set[int] = set()
-    stack = [(r, False) for r in reversed(roots)]
-    while stack:
-        s, entered = stack.pop()
-        if entered:
-            out.append(s)
-        elif s not in seen:
-            seen.add(s)
-            stack.append((s, True))
-            stack.extend((m, False) for m in reversed(before[s]))
     return out
 
 
