@@ -365,7 +365,7 @@ SPELLINGS = {
         lambda x: 3 * exp(x) / (exp(x) + 1),
         lambda x: exp(x) * (1 / (1 + exp(x))),
     ],
-    "sinh_of_exponentials": [
+    "twice_sinh": [
         lambda x: (exp(x) - exp(-x)) / 2,
         lambda x: 0.5 * (exp(x) - exp(-x)),
         lambda x: 0.5 * (exp(x) + -1 * exp(-1 * x)),

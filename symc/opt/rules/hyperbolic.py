@@ -16,9 +16,7 @@ from symc.ir.ops.math import (
     expm1,
     log,
     log1mexp,
-    log1p,
     log_cosh,
-    logaddexp,
     sigmoid,
     sin,
     sinh,
@@ -38,21 +36,9 @@ LN2 = 0.6931471805599453
 
 
 @rule
-def sinh_of_exponentials(x):
-    """exp(x) - exp(-x) cancels near 0."""
-    return (exp(x) - exp(-x)) / 2, sinh(x)
-
-
-@rule
 def cosh_of_exponentials(x):
     """One function for two exponentials; it overflows later."""
     return (exp(x) + exp(-x)) / 2, cosh(x)
-
-
-@rule
-def tanh_of_exponentials(x):
-    """inf / inf for large x, cancellation near 0."""
-    return (exp(x) - exp(-x)) / (exp(x) + exp(-x)), tanh(x)
 
 
 @rule
@@ -124,12 +110,6 @@ def log_of_cosh(x):
     return log(cosh(x)), log_cosh(x)
 
 
-@rule
-def log_of_two_cosh(x):
-    """The same, as a sum of two exponentials."""
-    return logaddexp(x, -x), log_cosh(x) + LN2
-
-
 @rule(domain={"x": (1e-8, 1e30)})
 def log_of_sinh(x):
     """sinh(x) overflows where its log is x - log(2)."""
@@ -143,12 +123,6 @@ def log_of_sinh(x):
 def atanh_of_logs(x):
     """(1 + x) / (1 - x) loses the digits of a small x."""
     return log((1 + x) / (1 - x)), 2 * atanh(x)
-
-
-@rule(domain={"x": (-0.9999, 0.9999)})
-def atanh_of_log1p(x):
-    """One function for two logs."""
-    return log1p(x) - log1p(-x), 2 * atanh(x)
 
 
 @rule

@@ -7,7 +7,7 @@ import numpy as np
 from symc.ir.attrs import Array
 from symc.ir.op import splat
 from symc.ir.ops.arithmetic import abs_, add, hypot, maximum, mul
-from symc.ir.ops.compare import eq, gt, le
+from symc.ir.ops.compare import gt, le
 from symc.ir.ops.elementwise import like
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.logic import where
@@ -274,12 +274,6 @@ def difference_of_roots(v: Value) -> Value | None:
                     made = splat(Array(np.asarray(c - d, v.dtype)), v.type) / (a + b)
                     return join([(1, made), *without(terms, i, j)], "sum")
     return None
-
-
-@rule
-def sqrt_minus_one(x):
-    """Cancels near 0."""
-    return sqrt(1 + x) - 1, where(eq(x, np.inf), x, x / (1 + sqrt(1 + x)))
 
 
 @rule(domain={"x": (1e-8, 1e30), "y": (1e-8, 1e30)})
