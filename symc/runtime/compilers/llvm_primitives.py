@@ -100,6 +100,27 @@ def _extreme(sign: str) -> Primitive:
     return choose
 
 
+def _ordered(name: str, sign: str) -> Primitive:
+    """The greater or lesser of two floats, nan if either is; which of two zeros is left open. x86 has one instruction
+    that gives its second operand where one is nan, so the first is asked for nans: a number needs none, and what is
+    no extreme itself does not wait for others."""
+    usual = _intrinsic(name, 2, "nsz")
+
+    def choose(f: Instructions, xs: Sequence[Scalar]) -> Scalar:
+        t = xs[0].type if xs[0].type in FLOATS else "f64"
+        x, y = (f.cast(z, t) for z in xs)
+        if x.number is not None or x.ref in f.extremes:
+            x, y = y, x
+        if y.number == 0:
+            above = f.emit(f"fcmp u{sign} {LLVM[t]} {x.ref}, {y.ref}")
+            return f.select(Scalar("bool", above), x, y)
+        found = usual(f, [x, y])
+        f.extremes.add(found.ref)
+        return found
+
+    return choose
+
+
 def _to_int(f: Instructions, xs: Sequence[Scalar]) -> Scalar:
     """Toward zero; the least i64 outside its range."""
     x = f.cast(xs[0], "f64")
@@ -206,8 +227,8 @@ PRIMITIVES: dict[str, Primitive] = {
     "wrap_add": _wrapping("+"),
     "wrap_sub": _wrapping("-"),
     "wrap_mul": _wrapping("*"),
-    "maximum": _intrinsic("maximum", 2),
-    "minimum": _intrinsic("minimum", 2),
+    "maximum": _ordered("maximum", "gt"),
+    "minimum": _ordered("minimum", "lt"),
     "copysign": _intrinsic("copysign", 2),
     "fma": _intrinsic("fma", 3),
     **{name: _intrinsic(name, 1) for name in ("rint", "floor", "ceil", "trunc")},

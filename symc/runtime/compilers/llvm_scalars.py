@@ -104,6 +104,7 @@ class Instructions(Statements):
         self.count = 0
         self.intervals: dict[tuple[str, str], Interval] = {}  # of integers, by type and name
         self.made: dict[str, tuple[str, Scalar, Scalar]] = {}  # integers of 64 bits, of shorter ones: how, and of which
+        self.extremes: set[str] = set()
         self.of_integers: set[str] = set()  # names of floats that were integers
 
     def interval(self, x: Scalar) -> Interval | None:
