@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import platform
+import random
 import re
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from llvmlite.binding import FeatureMap
 
 import symc as sc
 from symc.codegen.cpu.render import Source
@@ -293,3 +296,33 @@ def test_sums_of_short_integers_are_computed_in_their_type(t):
     arrays = [np.random.default_rng(k).integers(0, 2, 77).astype(d) for k in range(3)]
     (found,) = run(text, "llvm", *arrays)
     np.testing.assert_array_equal(found.astype(bool), sum(arrays) == 2)
+
+
+@pytest.mark.parametrize("dtype", [F4, F8])
+def test_the_greatest_of_many_is_nan_where_one_is(dtype) -> None:
+    """Maxima and minima of arrays and numbers, nested either way; none asks for the signs of zeros."""
+    draw = random.Random(dtype.itemsize)
+    for _ in range(8):
+        terms = ["a0[i]", "a1[i]", "a2[i]", *draw.sample(["0.0", "-1.0", "2.0", "a0[i]"], 2)]
+        draw.shuffle(terms)
+        while len(terms) > 1:
+            x, y = terms.pop(), terms.pop(draw.randrange(len(terms)))
+            terms.insert(draw.randrange(len(terms) + 1), f"{draw.choice(['maximum', 'minimum'])}({x}, {y})")
+        text = source(f"for i in range(n0):\n    o0[i] = {terms[0]}", (dtype,) * 3, (dtype,))
+        assert "contract" not in "".join(re.findall(r"call .*llvm\.m(?:ax|in)imum.*", kernel_ir(text)))
+        values = np.array([np.nan, -np.inf, -2, -1, -0.0, 0.0, 1, 3, np.inf], dtype)
+        arrays = [a.ravel().copy() for a in np.meshgrid(values, values, values)]
+        want = eval(terms[0], {"maximum": np.maximum, "minimum": np.minimum, "i": ...},
+                    {f"a{k}": a for k, a in enumerate(arrays)})
+        np.testing.assert_array_equal(run(text, "llvm", *arrays)[0], np.broadcast_to(want, len(arrays[0])))
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="about x86")
+def test_amd_loads_elements_one_by_one(monkeypatch) -> None:
+    """Nor does a search wait for eight places at once."""
+    text = kernel_ir(source("for i in range(n0):\n    o0[i] = a0[a1[i]]", (F8, I8), (F8,)))
+    for name, some in (("znver5", False), ("sapphirerapids", True)):
+        monkeypatch.setattr(llvm.llvm(), "get_host_cpu_name", lambda name=name: name)
+        monkeypatch.setattr(llvm.llvm(), "get_host_cpu_features", lambda: FeatureMap(avx512f=True, avx512dq=True))
+        machine = llvm.target_machine.__wrapped__()
+        assert ("vgatherqpd" in machine.emit_assembly(llvm_compile.optimized(text, machine))) == some

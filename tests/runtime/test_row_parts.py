@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import symc as sc
+from symc.runtime.compilers import llvm_function
 from symc.runtime.compilers.llvm import lock, target_machine
 from symc.runtime.compilers.llvm_compile import kernel_ir, optimized
 from tests.runtime.test_llvm_kernels import F4, source
@@ -62,3 +63,22 @@ for i in range(n0):
     with lock:
         found = str(optimized(kernel_ir(text), target_machine()))
     assert "load <" in found and " = load float," not in found
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "int16", "uint16", "float16"])
+def test_rows_of_short_elements(monkeypatch, dtype: str) -> None:
+    """A last vector that is masked, where neighbours are read and rows are summed; nothing beyond the row counts."""
+    monkeypatch.setattr(llvm_function, "masks_bytes", lambda: True)
+    monkeypatch.setenv("SYMC_CACHE_DIR", "off")
+
+    def formulas(xp, x):
+        rise = x[:, 1:] > x[:, :-1]
+        return rise, xp.where(rise, x[:, 1:], x[:, :-1]), xp.sum(rise, axis=1), xp.any(x, axis=1)
+
+    x = sc.matrix("x", dtype=dtype)
+    f = sc.compile(list(formulas(sc, x)), [x])
+    data = np.random.default_rng(0).integers(0, 9, (3, 4200)).astype(dtype)
+    for n in LENGTHS[1:]:
+        for given in (data[:, :n].copy(), data[:, n : 2 * n]):
+            for found, wanted in zip(f(given), formulas(np, given), strict=True):
+                np.testing.assert_array_equal(found, wanted)

@@ -76,6 +76,12 @@ def wide_vectors() -> bool:
 
 
 @functools.cache
+def masks_bytes() -> bool:
+    """True if vectors of bytes are loaded and stored in part as fast as whole."""
+    return llvm().get_host_cpu_features().get("avx512bw", False)
+
+
+@functools.cache
 def few_registers() -> bool:
     """True if vectors have 16 registers and constants no place in instructions: AVX2 without AVX-512."""
     features = llvm().get_host_cpu_features()

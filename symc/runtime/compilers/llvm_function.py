@@ -19,15 +19,17 @@ from symc.codegen.language.syntax import Unsupported, every
 from symc.codegen.language.typed import Pointer, Scalar, Value
 from symc.runtime.compilers import llvm_streams
 from symc.runtime.compilers.chains import beside
-from symc.runtime.compilers.llvm import few_registers, fuses, nontemporal, wide_vectors
+from symc.runtime.compilers.llvm import few_registers, fuses, masks_bytes, nontemporal, wide_vectors
 from symc.runtime.compilers.llvm_contraction import contracted
 from symc.runtime.compilers.llvm_expressions import Blocks, llvm_type
 from symc.runtime.compilers.llvm_primitives import PRIMITIVES
 from symc.runtime.compilers.llvm_rarely import MARK, Rarely
 from symc.runtime.compilers.llvm_scalars import LLVM, NEAR, Interval
+from symc.runtime.compilers.llvm_streams import size
 from symc.runtime.compilers.loop_notes import ACCESS_GROUP, LoopNotes
 from symc.runtime.compilers.next_rows import Row, ask, rows_ahead
 from symc.runtime.compilers.quotients import pays
+from symc.runtime.cpu.large_results import LINE
 from symc.runtime.cpu.native.instructions import FAILED, Word
 from symc.runtime.library import MODULE_OF, meaning
 
@@ -38,6 +40,8 @@ STEP = 256
 #: (whose lines vectors of 64 bytes straddle more often), or for divisions, of which twice as many take twice as long.
 WIDE = ' "prefer-vector-width"="512"'
 WIDE_ELEMENTS = ("f64", "i64", "u64", "c128")
+#: Elements of so many bytes at most are short: a vector has 32 or 64 of them.
+NARROW = 2
 #: Loops of this many steps, or of a number that is not known, are not unrolled once they are vectorized.
 LONG = 64
 #: Shorter ones are unrolled, before they are vectorized, if that makes no more instructions than this; loops around
@@ -255,15 +259,20 @@ class _Function(Blocks):
             self.count_loop(s, start, stop, 1, self._note_beside(vectors) if whole else None)
         elif self.calls if self.loops else vectors > 1:
             self.split_loop(s, start, stop, vectors)
+        elif self.loops and masks_bytes() and (width := max(map(size, self._arrays(s)), default=8)) <= NARROW:
+            self.row_loop(s, start, stop, LINE // width)
         else:
             self.count_loop(s, start, stop, 1)
 
     def step_of(self, s: ast.For) -> int:
         """Number of elements that a loop over a row takes in a step, at most: by the widest array that it names."""
-        arrays = [self.names.get(n.value.id) for n in every(*s.body)
-                  if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)]
-        widths = [8 if a.element in WIDE_ELEMENTS else 4 for a in arrays if isinstance(a, Pointer)]
-        return self.module.step // max(widths, default=8)
+        return self.module.step // max((8 if a.element in WIDE_ELEMENTS else 4 for a in self._arrays(s)), default=8)
+
+    def _arrays(self, s: ast.For) -> list[Pointer]:
+        """The arrays whose elements a loop names."""
+        found = [self.names.get(n.value.id) for n in every(*s.body)
+                 if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)]
+        return [a for a in found if isinstance(a, Pointer)]
 
     def _note_beside(self, vectors: int) -> Callable[[], str] | None:
         return partial(self.module.notes.interleaved, vectors) if vectors > 1 else None
@@ -275,9 +284,7 @@ class _Function(Blocks):
 
         The length goes through nothing, in a register: where LLVM knows how it came about, it does not see that a
         multiple of a step is one, and writes loops for a rest as well, half as much code again."""
-        length = self.emit(f"sub i64 {stop.ref}, {start.ref}")
-        length = self.emit(f"select i1 {self.emit(f'icmp slt i64 {length}, 0')}, i64 0, i64 {length}")
-        length = self.emit(f'call i64 asm "", "=r,0"(i64 {length}) nounwind willreturn memory(none)')
+        length = self._length(start, stop)
         step = self.step_of(s)
         vector = step // BESIDE
         whole = self.emit(f"and i64 {length}, {-step}")
@@ -289,6 +296,21 @@ class _Function(Blocks):
         last = Scalar("i64", self.emit(f"add nsw i64 {middle.ref}, {whole}"))
         self.part_loop(s, last, self.emit(f"and i64 {rest}, {vector - 1}"), 1,
                        self.module.notes.masked if vector > FEW else self.module.notes.one_by_one, "i32")
+
+    def row_loop(self, s: ast.For, start: Scalar, stop: Scalar, vector: int) -> None:
+        """A loop over a row of short elements: whole vectors, and a last one that is masked. LLVM does up to 63 of them
+        one by one."""
+        length = self._length(start, stop)
+        whole = self.emit(f"and i64 {length}, {-vector}")
+        self.part_loop(s, start, whole, vector, self.module.notes.not_unrolled)
+        last = Scalar("i64", self.emit(f"add nsw i64 {start.ref}, {whole}"))
+        self.part_loop(s, last, self.emit(f"and i64 {length}, {vector - 1}"), 1, self.module.notes.masked, "i32")
+
+    def _length(self, start: Scalar, stop: Scalar) -> str:
+        """The number of steps of a loop, of which LLVM knows nothing."""
+        length = self.emit(f"sub i64 {stop.ref}, {start.ref}")
+        length = self.emit(f"select i1 {self.emit(f'icmp slt i64 {length}, 0')}, i64 0, i64 {length}")
+        return self.emit(f'call i64 asm "", "=r,0"(i64 {length}) nounwind willreturn memory(none)')
 
     def part_loop(self, s: ast.For, start: Scalar, length: str, step: int, note: Callable[[], str], t: str = "i64",
                   ) -> None:  # fmt: skip

@@ -77,11 +77,11 @@ def stream(tree: ast.FunctionDef, units: str, operands: Mapping[str, Value]) -> 
                for n in every(tree))
     if others or read or not lengths or "" in lengths or name[0] != "o":
         return None
-    known = all(n.isdigit() for n in lengths) and math.prod(map(int, lengths)) * _size(operands[name]) < large()
+    known = all(n.isdigit() for n in lengths) and math.prod(map(int, lengths)) * size(operands[name]) < large()
     return None if known else Stream(name, lengths)
 
 
-def _size(pointer: Pointer) -> int:
+def size(pointer: Pointer) -> int:
     """The bytes of an element."""
     t = pointer.element
     return 2 * width(PARTS[t]) // 8 if t in PARTS else -(-width(t) // 8)
@@ -132,7 +132,7 @@ def entry(operands: Mapping[str, Value], result: Stream | None) -> str:
 def _decided(operands: Mapping[str, Value], result: Stream) -> list[str]:
     """Instructions that decide: ``%past``, and the argument of the kernel."""
     *outer, row = result.lengths
-    lines = [f"%bytes0 = mul i64 {row}, {_size(operands[result.name])}"]
+    lines = [f"%bytes0 = mul i64 {row}, {size(operands[result.name])}"]
     for k, n in enumerate(outer):
         lines.append(f"%bytes{k + 1} = mul i64 %bytes{k}, {n}")
     lines += [f"%enough = icmp uge i64 %bytes{len(outer)}, {large()}",  # and rows that share no line
