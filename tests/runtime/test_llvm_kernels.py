@@ -326,3 +326,17 @@ def test_amd_loads_elements_one_by_one(monkeypatch) -> None:
         monkeypatch.setattr(llvm.llvm(), "get_host_cpu_features", lambda: FeatureMap(avx512f=True, avx512dq=True))
         machine = llvm.target_machine.__wrapped__()
         assert ("vgatherqpd" in machine.emit_assembly(llvm_compile.optimized(text, machine))) == some
+
+
+def test_the_greatest_of_what_is_chosen_is_looked_for_in_vectors() -> None:
+    """LLVM makes of the greatest of x or -inf a choice of results, unless what is searched is closed to it."""
+    text = source("""
+s = -INF
+for i in range(n0):
+    s = fold_maximum(s, a0[i] if a0[i] == a0[i] else -INF)
+o0[0] = s
+""", (F8,), (F8,))
+    assert "load <" in str(llvm_compile.optimized(kernel_ir(text), llvm.target_machine()))
+    for numbers in ([1.0, np.nan, 3.0, -np.inf] * 20, [np.nan] * 9, [-np.inf, np.nan]):
+        want = np.nanmax([-np.inf, *numbers])
+        assert run(text, "llvm", np.array(numbers))[0][0] == want

@@ -100,6 +100,19 @@ def _extreme(sign: str) -> Primitive:
     return choose
 
 
+def _fold_extreme(name: str) -> Primitive:
+    """The step of a search for the greatest or least float. What is searched is frozen: of a choice that may be -inf
+    LLVM makes one between results, in which it sees no search that it could vectorize."""
+
+    def combine(f: Instructions, xs: Sequence[Scalar]) -> Scalar:
+        a, b = xs
+        t = LLVM[a.type]
+        frozen = Scalar(a.type, f.emit(f"freeze {t} {f.cast(b, a.type).ref}"))
+        return _intrinsic(name, 2, "nsz")(f, [a, frozen])
+
+    return combine
+
+
 def _ordered(name: str, sign: str) -> Primitive:
     """The greater or lesser of two floats, nan if either is; which of two zeros is left open. x86 has one instruction
     that gives its second operand where one is nan, so the first is asked for nans: a number needs none, and what is
@@ -222,8 +235,8 @@ PRIMITIVES: dict[str, Primitive] = {
     "times": _times,
     "fold_add": _fold("fadd"),
     "fold_mul": _fold("fmul"),
-    "fold_maximum": _intrinsic("maximum", 2, "nsz"),
-    "fold_minimum": _intrinsic("minimum", 2, "nsz"),
+    "fold_maximum": _fold_extreme("maximum"),
+    "fold_minimum": _fold_extreme("minimum"),
     "wrap_add": _wrapping("+"),
     "wrap_sub": _wrapping("-"),
     "wrap_mul": _wrapping("*"),
