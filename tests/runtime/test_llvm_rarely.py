@@ -61,3 +61,11 @@ def test_the_elements_that_need_it_take_the_branch(backend, dtype):
         s, ct = f(a)
         np.testing.assert_allclose(s, np.sin(wide), rtol=eps)
         np.testing.assert_allclose(ct, np.cos(wide) + np.tan(wide), rtol=eps * 40, atol=eps)
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sqrt", "sin", "cosh"])
+def test_loops_over_complex_numbers_are_vectorized(name):
+    d = np.dtype("c16")
+    line = f"def kernel(n0, a0, o0):\n    for i in range(n0):\n        o0[i] = c_{name}(a0[i])\n"
+    found = str(optimized(kernel_ir(Source(line, ("n",), (d,), (d,))), target_machine()))
+    assert len(re.findall(r"contract <\d+ x double>", found)) > 5

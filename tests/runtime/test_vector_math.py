@@ -109,3 +109,32 @@ def test_sums_of_exponentials_that_vanish_are_zero(dtype, n):
         gone, whole, *others = f(np.full((3, n), away, dtype))
         assert not gone.any() and not any(a.any() for a in others)
         np.testing.assert_allclose(whole, away + np.log(n) if np.isfinite(away) else away, rtol=1e-6)
+
+
+COMPLEX = ["exp", "log", "sqrt", "sin", "cos", "sinh", "cosh"]
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_functions_of_complex_numbers_keep_their_stated_accuracy(name):
+    """Each part by itself, also of logarithms next to the unit circle; special values as NumPy's."""
+    import mpmath
+
+    rng, n = np.random.default_rng(2), 500
+    z = (rng.normal(size=(2, n)) * 10 ** rng.uniform(-3, 1, (2, n))).T.copy().view("c16")[:, 0]
+    z[: n // 4] = np.exp(1j * rng.uniform(0, 7, n // 4)) * (1 + 1e-9 * rng.normal(size=n // 4))
+    x = np.array([*SPECIAL, 709.5, -710.2, 800, 1e308, 1e-310, 1e10])
+    edges = np.add.outer(x, np.zeros_like(x)).astype("c16")
+    edges.imag = x
+    edges = edges.ravel()
+    (got,) = run([name], np.concatenate([z, edges])).values()
+    with mpmath.workprec(160):
+        for a, b in zip(z, got, strict=False):
+            want = getattr(mpmath, name)(mpmath.mpc(a.real, a.imag))
+            for part, exactly in ((b.real, want.real), (b.imag, want.imag)):
+                assert abs(part - exactly) <= 3.0 * float(np.spacing(abs(float(exactly)))), (a, b, want)
+    with np.errstate(all="ignore"):
+        want = getattr(np, name)(edges)
+    for part, exactly in ((got[n:].real, want.real), (got[n:].imag, want.imag)):
+        np.testing.assert_allclose(abs(part), abs(exactly), rtol=1e-14, atol=1e-322)
+        finite = np.isfinite(edges) & ~np.isnan(exactly)
+        np.testing.assert_array_equal(np.signbit(part[finite]), np.signbit(exactly[finite]))

@@ -220,8 +220,8 @@ def _of_c(symbol: str, arity: int = 1) -> Primitive:
 
 
 _MATH = ("log", "exp", "log1p", "expm1", "sin", "cos", "tan", "lgamma")
-_OF_COMPLEX = ("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh",
-               "acosh", "atanh")
+#: Those of complex numbers that are dear without vectors, too; of others loops vectorize (``library.complex_parts``).
+_OF_COMPLEX = ("tan", "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh")
 
 #: By the name that a text calls it.
 PRIMITIVES: dict[str, Primitive] = {

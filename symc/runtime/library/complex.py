@@ -1,6 +1,6 @@
 # mypy: ignore-errors
 """Complex numbers inside kernels, with NumPy's edge cases: quotients, powers, and functions made of those of
-``complex_parts``, which the CPU's compilers have from the C library. Everything is computed in double precision.
+``complex_parts``. Everything is computed in double precision.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
 # mypy: ignore-errors
-"""Functions of complex numbers from real ones, with the edge cases of C's Annex G: for where no C library is.
+"""Functions of complex numbers from real ones, with the edge cases of C's Annex G.
 
-Kernels of the CPU call the C library instead (``library.complex``, which comes after this module). Everything is
-computed in double precision, by the real and imaginary part; functions that are one another turned by a right angle
-(sin and sinh, atan and atanh) share their formula. Inverse functions are Kahan's, in which nothing cancels.
+exp, log, sqrt, sinh and cosh have no branches: loops vectorize around them, with errors of at most 3 ulp of each part.
+The others are for where no C library is, which kernels of the CPU call. Everything is computed in double precision, by
+the real and imaginary part; functions that are one another turned by a right angle (sin and sinh, atan and atanh) share
+their formula. Inverse functions are Kahan's, in which nothing cancels.
 """
 
 from __future__ import annotations
 
 import math
 
-from symc.codegen.language.helpers import inlined
+from symc.codegen.language.helpers import inlined, rarely
 from symc.codegen.language.names import INF, NAN, c128, copysign, f64, fma, like
 from symc.runtime.library.angles import atan2
 from symc.runtime.library.hyperbolic import asinh, cosh, sinh
@@ -29,76 +30,68 @@ def is_finite(x):
 
 @inlined
 def exp_parts(x, y):
-    if y == 0.0:
-        return exp(x), y
-    if not is_finite(y):
-        if x == -INF:
-            return 0.0, 0.0
-        return (INF if x == INF else NAN), NAN
-    large = x > 709.0
-    e = exp(x - 700.0 if large else x)
-    scale = E_700 if large else 1.0
-    return e * cos(y) * scale, e * sin(y) * scale
+    large, off = x > 709.0, not is_finite(y)
+    e, scale = exp(x - 700.0 if large else x), E_700 if large else 1.0
+    re, im = e * cos(y) * scale, e * sin(y) * scale
+    im = y if y == 0.0 else im
+    none = x == -INF
+    re = (0.0 if none else (x if x == INF else NAN)) if off else re
+    return re, (0.0 if none else NAN) if off else im
 
 
 @inlined
 def log_parts(x, y):
     a, b = abs(x), abs(y)
     high, low = (a if a > b else b), (b if a > b else a)
-    angle = atan2(y, x)
-    if high > 1e300:
-        return log(hypot(0.25 * x, 0.25 * y)) + 2.0 * LOG_2, angle
-    r = hypot(x, y)
-    if high < 1.5 and r > 0.6:
-        s, t = high * high, low * low
-        off = ((s - 1.0) + t) + (fma(high, high, -s) + fma(low, low, -t))
-        return 0.5 * log1p(off), angle
-    return log(r), angle
+    huge = high > 1e300
+    scale, more = 0.25 if huge else 1.0, 2.0 * LOG_2 if huge else 0.0
+    r = hypot(scale * x, scale * y)
+    s, t = high * high, low * low
+    d = s - 1.0
+    off = (d + t) + ((s - (d + 1.0)) + (fma(high, high, -s) + fma(low, low, -t)))
+    near = high < 1.5 and r > 0.6
+    return 0.5 * log1p(off if near else 0.0) if near else log(r) + more, atan2(y, x)
 
 
 @inlined
 def sqrt_parts(x, y):
-    if x == 0.0 and y == 0.0:
-        return 0.0, y
-    if abs(y) == INF:
-        return INF, y
-    if x == INF:
-        return x, copysign(y - y, y)
-    if x == -INF:
-        return abs(y - y), copysign(INF, y)
     size = abs(x) if abs(x) > abs(y) else abs(y)
-    scale = 0.25 if size > 1e300 else (2.0**108 if size < 1e-280 else 1.0)
-    back = 2.0 if size > 1e300 else (2.0**-54 if size < 1e-280 else 1.0)
+    huge, tiny = size > 1e300, size < 1e-280
+    scale, back = 0.25 if huge else (2.0**108 if tiny else 1.0), 2.0 if huge else (2.0**-54 if tiny else 1.0)
     u, v = x * scale, y * scale
     t = math.sqrt((abs(u) + hypot(u, v)) * 0.5)
-    other = abs(v) / (2.0 * t)
-    if u >= 0.0:
-        return t * back, copysign(other * back, y)
-    return other * back, copysign(t * back, y)
+    other = 0.0 if t == 0.0 else abs(v) / (2.0 * t)
+    re, im = (t if u >= 0.0 else other) * back, (other if u >= 0.0 else t) * back
+    re = abs(y - y) if x == -INF else (x if x == INF else re)
+    im = INF if x == -INF else (abs(y - y) if x == INF else im)
+    far = abs(y) == INF
+    return INF if far else re, copysign(INF if far else im, y)
+
+
+@rarely
+def beyond(x, turned):
+    """sinh(x) times a number, of which the first may overflow and the product not."""
+    return copysign(exp(abs(x) - 700.0) * 0.5, x) * turned * E_700
 
 
 @inlined
 def sinh_parts(x, y):
-    if y == 0.0:
-        return sinh(x), y
-    if not is_finite(y):
-        return (x if x == 0.0 or abs(x) == INF else NAN), NAN
-    if abs(x) > 709.0:
-        e = exp(abs(x) - 700.0) * 0.5
-        return copysign(e, x) * cos(y) * E_700, e * sin(y) * E_700
-    return sinh(x) * cos(y), cosh(x) * sin(y)
+    off = not is_finite(y)
+    a, c, s = abs(x), cos(y), sin(y)
+    re = beyond(x, c) if a > 709.0 else sinh(x) * c
+    im = beyond(a, s) if a > 709.0 else cosh(x) * s
+    im = y if y == 0.0 else im
+    return (x if x == 0.0 or a == INF else NAN) if off else re, NAN if off else im
 
 
 @inlined
 def cosh_parts(x, y):
-    if y == 0.0:
-        return cosh(x), (y if x != x else copysign(1.0, x) * y)
-    if not is_finite(y):
-        return (INF if abs(x) == INF else NAN), (0.0 if x == 0.0 else NAN)
-    if abs(x) > 709.0:
-        e = exp(abs(x) - 700.0) * 0.5
-        return e * cos(y) * E_700, copysign(e, x) * sin(y) * E_700
-    return cosh(x) * cos(y), sinh(x) * sin(y)
+    off = not is_finite(y)
+    a, c, s = abs(x), cos(y), sin(y)
+    re = beyond(a, c) if a > 709.0 else cosh(x) * c
+    im = beyond(x, s) if a > 709.0 else sinh(x) * s
+    im = (y if x != x else copysign(1.0, x) * y) if y == 0.0 else im
+    return (a if a == INF else NAN) if off else re, (0.0 if x == 0.0 else NAN) if off else im
 
 
 @inlined
