@@ -157,15 +157,16 @@ def _logaddexp2(x: Value, y: Value) -> Value:
 
 
 def _ldexp(x: Value, n: Value) -> Value:
-    # four parts, so that the scale itself neither overflows nor vanishes while the product would not
-    scaled = _single(x)
-    info = finfo(scaled.dtype)
-    most = int(info.maxexp - info.minexp + info.nmant + 3)
+    """x * 2**n, rounded once: a normal number is multiplied by what is left of the power."""
+    x_ = _single(x)
+    info = finfo(x_.dtype)
+    low, most = int(info.minexp), int(info.maxexp - info.minexp + info.nmant + 3)
     limited = lookup("minimum")(lookup("maximum")(convert(n, DTYPES["i64"]), -most), most)
-    part = lookup("shr")(lookup("abs")(limited), 2) * lookup("sign")(limited)  # all of one sign
-    for exponent in (limited - 3 * part, part, part, part):
-        scaled = scaled * lookup("exp2")(convert(exponent, scaled.dtype))
-    return convert(scaled, x.dtype)
+    e = lookup("exponent")(x_) + convert(limited, x_.dtype)
+    first = lookup("minimum")(lookup("maximum")(e, low + 1), int(info.maxexp) - 2)
+    scaled = lookup("significand")(x_) * lookup("exp2")(first) * lookup("exp2")(e - first)
+    plain = lookup("and")(lookup("isfinite")(x_), lookup("ne")(x_, 0))
+    return convert(choose(plain, scaled, x_), x.dtype)
 
 
 def _modf(x: Value) -> tuple[Value, Value]:
@@ -175,20 +176,7 @@ def _modf(x: Value) -> tuple[Value, Value]:
 
 
 def _frexp(x: Value) -> tuple[Value, Value]:
-    """Mantissa in [0.5, 1) and exponent; the estimate of the exponent is corrected by one step either way."""
-    plain = lookup("and")(lookup("isfinite")(x), lookup("ne")(x, 0))
-    size = choose(plain, lookup("abs")(x), splat(1, x.type))
-    tiny = lookup("lt")(size, float(finfo(x.dtype).tiny))
-    lift = finfo(x.dtype).nmant + 1
-    size = choose(tiny, size * 2.0**lift, size)
-    exponent = lookup("floor")(lookup("log2")(size)) + 1
-    mantissa = _ldexp(size, -convert(exponent, DTYPES["i64"]))
-    low, high = lookup("lt")(mantissa, 0.5), lookup("ge")(mantissa, 1)
-    mantissa = choose(low, mantissa * 2, choose(high, mantissa * 0.5, mantissa))
-    exponent = choose(low, exponent - 1, choose(high, exponent + 1, exponent))
-    exponent = choose(tiny, exponent - lift, exponent)
-    whole = convert(choose(plain, exponent, splat(0, x.type)), DTYPES["i32"])
-    return choose(plain, lookup("copysign")(mantissa, x), x), whole
+    return lookup("significand")(x), convert(lookup("exponent")(x), DTYPES["i32"])
 
 
 def _spacing(x: Value) -> Value:

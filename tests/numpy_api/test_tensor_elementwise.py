@@ -283,3 +283,24 @@ def test_dispatch_methods_of_ufuncs():
             fn()
     xp = t.__array_namespace__()
     assert xp.concat is sc.concat and xp.float32 == np.float32 and xp.pi == np.pi
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_powers_of_two_are_taken_out_and_put_in_with_one_rounding(dtype):
+    """Also of numbers that are not normal, and into them."""
+    rng, info, n = np.random.default_rng(0), np.finfo(dtype), 3000
+    least = info.minexp - info.nmant
+    with np.errstate(over="ignore"):
+        x = np.ldexp(rng.uniform(1, 2, n) * rng.choice([-1, 1], n), rng.integers(least, info.maxexp, n)).astype(dtype)
+    x = np.concatenate([x, np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, info.tiny, info.max], dtype)])
+    into = rng.integers(least - 5, info.minexp + 2, len(x)) - np.frexp(np.where(np.isfinite(x), x, 1))[1]
+    by = np.where(rng.integers(0, 2, len(x)), into, rng.integers(2 * least, -2 * least, len(x))).astype("int32")
+    v, k = sc.input("x", dtype, shape=("n",)), sc.input("k", "int32", shape=("n",))
+    part, e, moved = sc.compile([*sc.frexp(v), sc.ldexp(v, k)], [v, k])(x, by)
+    want, exponents = np.frexp(x)
+    with np.errstate(over="ignore"):
+        want_moved = np.ldexp(x, by)
+    for found, wanted in ((part, want), (moved, want_moved)):
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+    np.testing.assert_array_equal(e[np.isfinite(x)], exponents[np.isfinite(x)])

@@ -12,10 +12,11 @@ import math
 
 import numpy as np
 
+from symc.ir.dtypes import finfo
 from symc.ir.facts import Between, Exact, Facts, Monotone
 from symc.ir.op import Op
 from symc.ir.ops.arithmetic import abs_, hypot, maximum, mulz, neg
-from symc.ir.ops.compare import eq, gt, isinf, lt
+from symc.ir.ops.compare import eq, ge, gt, isfinite, isinf, lt, ne
 from symc.ir.ops.elementwise import elementwise, like
 from symc.ir.ops.logic import and_, where
 from symc.ir.value import Value
@@ -336,4 +337,41 @@ rint = elementwise("rint", 1, "f", np.rint, (None,), traits=["jumps"],
                    doc="The nearest integer; halves go to the even one.",
                    facts=Facts(kernel="cheap", exact=Exact("nint"), rounding="zeros", keeps_zero=True, keeps_one=True))
 
+# --- mantissa and exponent --------------------------------------------------------------------------------------------
 
+
+def _parted(k: int):
+    def reference(x):
+        finite = np.isfinite(x)
+        parts = np.frexp(np.where(finite, x, x.dtype.type(0)))
+        return parts[1].astype(x.dtype) if k else np.where(finite, parts[0], x).astype(x.dtype)
+
+    return reference
+
+
+def _exponent_parts(v: Value) -> Value:
+    """By the logarithm, which may be off by one either way."""
+    (x,) = v.operands
+    size, known = abs_(x), finfo(x.dtype)
+    tiny = lt(size, like(x, float(known.tiny)))
+    size = where(tiny, size * 2.0 ** (known.nmant + 1), size)
+    plain = and_(isfinite(x), ne(x, 0))
+    e = floor(log2(where(plain, size, like(x, 1)))) + 1
+    m = _divided(size, e)
+    e = where(lt(m, 0.5), e - 1, where(ge(m, 1), e + 1, e)) - where(tiny, like(x, known.nmant + 1), like(x, 0))
+    return where(plain, e, like(x, 0))
+
+
+def _divided(x: Value, e: Value) -> Value:
+    """x / 2**e, by two powers, of which one alone might be infinite or 0."""
+    half = floor(e * 0.5)
+    return x * exp2(-half) * exp2(half - e)
+
+
+exponent = elementwise("exponent", 1, "f", _parted(1), (None,), traits=["jumps"],
+                       parts=_exponent_parts, doc="e of x = m * 2**e with |m| in [0.5, 1); 0 of 0, infinities and nan.",
+                       facts=Facts(kernel="cheap", keeps_zero=True, bits=True))
+significand: Op = elementwise("significand", 1, "f", _parted(0), (lambda out, x: exp2(-exponent(x)),), traits=["jumps"],
+                           parts=lambda v: _divided(v.operands[0], exponent(v.operands[0])),
+                           doc="m of x = m * 2**e with |m| in [0.5, 1); 0, infinities and nan as they are.",
+                           facts=Facts(kernel="cheap", keeps_zero=True, bits=True))

@@ -46,9 +46,9 @@ def _llvmlite() -> Any:
     return binding
 
 
-#: Loads of several places at once are not made on AMD's processors with AVX-512: to take them one by one is as fast where nothing
-#: waits for them and four times as fast where something does. LLVM makes them where there is AVX-512 (piecewise
-#: constants among 400: 18.4 ns an element, 4.6 one by one; a table that is interpolated 18.9 and 10.5; Zen 5).
+#: Loads of several places at once are not made on AMD's processors with AVX-512: to take them one by one is as fast
+#: where nothing waits for them and four times as fast where something does. LLVM makes them where there is AVX-512
+#: (piecewise constants among 400: 18.4 ns an element, 4.6 one by one; a table interpolated 18.9 and 10.5; Zen 5).
 ONE_BY_ONE = ",+prefer-no-gather"
 
 

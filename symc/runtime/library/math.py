@@ -48,6 +48,11 @@ LN2_HI32, LN2_LO32 = f32(0.693359375), f32(-2.12194440e-4)
 #: Of the format: bias of exponents, bits of mantissas, the least positive number, and one whose square is 0.
 BIAS64, BIAS32, PLACES64, PLACES32 = 1023.0, f32(127.0), 52, 23
 FIRST64, FIRST32, TINY64, TINY32 = 5e-324, f32(1e-45), 1e-300, f32(1e-35)
+#: The greatest exponent and that of 1/2, as they are kept; the least number that is kept so, and how smaller ones are
+#: lifted.
+WIDEST64, WIDEST32, HALF64, HALF32 = 2047, 255, 1022, 126
+NORMAL64, NORMAL32, LIFT64, LIFT32 = 2.0**-1022, f32(2.0**-126), 2.0**54, f32(2.0**25)
+LIFTED64, LIFTED32 = 54, 25
 #: Bounds beyond which exp is 0, exp is infinite, exp(-x) adds nothing to 1, and tanh is 1. The first is where the power
 #: of two that depends on x is 0: in a sum LLVM takes the constant one out, and what is left would not vanish.
 LEAST64, LEAST32, MOST64, MOST32 = -1064.0, f32(-132.4), 710.0, f32(89.0)
@@ -283,6 +288,23 @@ def nextafter(x, y):
     moved = float64_of(bits64(x) + (1 if (y > x) == (x > 0.0) else -1))
     moved = copysign(FIRST64, y) if x == 0.0 else moved
     return (y if x == y else moved) if x == x and y == y else x + y
+
+
+@both
+def exponent(x):
+    """e of x = m * 2**e with m in [0.5, 1)"""
+    small = abs(x) < NORMAL64
+    b = bits64(x * LIFT64 if small else x)
+    e = ((b >> PLACES64) & WIDEST64) - (HALF64 + (LIFTED64 if small else 0))
+    return like(x, e if x != 0.0 and abs(x) < INF else 0)
+
+
+@both
+def significand(x):
+    """m of x = m * 2**e with m in [0.5, 1)"""
+    b = bits64(x * LIFT64 if abs(x) < NORMAL64 else x)
+    m = float64_of((b & ~(WIDEST64 << PLACES64)) | (HALF64 << PLACES64))
+    return m if x != 0.0 and abs(x) < INF else x
 
 
 @inlined
