@@ -200,8 +200,8 @@ def test_a_second_derivative_has_no_loop_twice():
 
 
 def test_lines_go_with_what_moves_out_of_a_loop():
-    row = TensorType("f64", (4, 6))
-    h, w, x = fresh_input(row), fresh_input(TensorType("f64", (6, 6))), fresh_input(TensorType("f64", (9, 4, 6)))
+    row = TensorType("f64", (4, 16))
+    h, w, x = fresh_input(row), fresh_input(TensorType("f64", (16, 16))), fresh_input(TensorType("f64", (9, 4, 16)))
     c, r = fresh_input(row), fresh_input(element_type(x.type))
     one, two = Loc("model.py", 1), Loc("model.py", 2)
     with location.at([one]):
