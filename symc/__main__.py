@@ -216,8 +216,8 @@ def _doctor(args: argparse.Namespace) -> int:
         chosen = importlib.import_module("symc.runtime.cpu.blas_library").library()
         print(f"  BLAS       of {chosen.name}, integers of {8 * chosen.integer.itemsize} bits")
         llvm = importlib.import_module("symc.runtime.compilers.llvm")
-        wide = "512 bits where kernels call functions or look for extremes" if llvm.wide_vectors() else "LLVM's choice"
-        print(f"  vectors    {wide}, on {llvm.llvm().get_host_cpu_name()}")
+        wide = "512 bits where kernels call functions or look for extremes, else " if llvm.wide_vectors() else ""
+        print(f"  vectors    {wide}LLVM's choice, on {llvm.llvm().get_host_cpu_name()}")
         print(f"  compile    works: exp(0) * 2 + 1 = {f([0.0])[0]}")
     except Exception as e:  # the doctor reports whatever is wrong
         print(f"  compile    fails: {type(e).__name__}: {e}")
