@@ -141,10 +141,11 @@ class Compiled:
         """A script of a block, made when it is first needed."""
         found = self._scripts.get((k, kind))
         if found is None:
-            found = self._scripts[k, kind] = Script(self.memory, self.threads)
+            found = Script(self.memory, self.threads)
             write = (self._forward, self._forward, self._backward, self._last, self._ahead, self._ahead)[kind]
             write(k, found, kind in (TRAIN, PRE_TRAIN))
             at = found.finish()
+            self._scripts[k, kind] = found  # now that it is whole: what fails to be written is written again
             if kind < PRE_INFER:
                 self._addresses[kind, 0, k] = at
             for batches, whole in ALL.items():
@@ -242,6 +243,8 @@ class Compiled:
         job = self.splits[k].pgrad
         results: dict[Value, Any] = {}
         arrays: dict[Value, np.ndarray] = {}
+        dense: list[tuple[Value, np.ndarray]] = []
+        copies: list[tuple[Value, Place]] = []
         given = {v: t for t, v in job.inputs.items()}
         for tag, v in job.outputs.items():
             if tag[0] == "gparam":
@@ -252,15 +255,19 @@ class Compiled:
                     arrays[v][...] = 0
                     results[v] = self.memory.word()
                     self.memory.set(results[v], id(arrays[v]))
-                self.dense.setdefault(tag[1], []).append(arrays[v])
+                dense.append((tag[1], arrays[v]))
             elif tag[0] == "gin" and v in given:
                 continue
             elif v in given or v in results:
-                script.copy(self.place(k, given[v], v, True) if v in given else results[v], self.place(k, tag, v, True))
+                copies.append((v, self.place(k, tag, v, True)))
             else:
                 results[v] = self.place(k, tag, v, True)
-        self._made[k] = list(arrays.values())
         self._call(k, script, "pgrad", job, lambda t, v: self.place(k, t, v, True), results)
+        self._made[k] = list(arrays.values())
+        for param, array in dense:
+            self.dense.setdefault(param, []).append(array)
+        for v, target in copies:
+            script.copy(self.place(k, given[v], v, True) if v in given else results[v], target)
         for tag, v in job.outputs.items():
             if tag[0] == "gin":
                 self._scattered(k, script, tag, self.place(k, given[v], v, True) if v in given else results[v])

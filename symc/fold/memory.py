@@ -55,10 +55,13 @@ class Memory:
         return self._used - 1
 
     def buffer(self, key: Any, dtype: Any, shape: tuple[int, ...], rows: Rows) -> Buffer:
-        """The buffer of this name, made at first sight."""
+        """The buffer of this name, made at first sight. Raises InternalError if its rows are others."""
         if key not in self._buffers:
             self._buffers[key] = Buffer(self.word(), dtype, shape, rows)
-        return self._buffers[key]
+        found = self._buffers[key]
+        if (found.dtype, found.shape) != (np.dtype(dtype), shape):
+            raise InternalError(f"rows of {key} are {found.dtype}{list(found.shape)}, not {dtype}{list(shape)}")
+        return found
 
     def word_for(self, key: Any, array: Callable[[Schedule], np.ndarray], first: Rows) -> None:
         """A word that points into an array of schedules."""
@@ -78,6 +81,7 @@ class Memory:
             if n > len(b.array) or not self._bases[b.base]:
                 rows, old = n + (n // 4 + 1 if self.limit is None else 0 if n else 1), b.array
                 raw = aligned(rows * max(b.row_bytes, 1))
+                self._bases[b.base] = 0  # until both are there: Ctrl-C may come between
                 b.array = raw[: rows * b.row_bytes].view(b.dtype).reshape(rows, *b.shape)
                 if kept:
                     b.array[: len(old)] = old

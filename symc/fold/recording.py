@@ -31,7 +31,7 @@ class Recording(Recorder):
 
     def _flush(self) -> None:
         if self._step._last is None or self._step._last[1] is not self:  # another run is in memory now
-            self._known, self._sizes = [], np.zeros_like(self._sizes)
+            self._known, self._sizes, self._step._last = [], np.zeros_like(self._sizes), None
         first = len(self._known)
         if first == len(self._op):
             return
@@ -86,6 +86,8 @@ class Recording(Recorder):
         if not isinstance(mark, tuple) or len(mark) != 8:
             raise InputError(f"g.rewind takes what g.mark() gave, not {mark!r:.40}", where=[caller()])
         nodes, args, counts, list_, known, sizes, starts, metrics = mark
+        if nodes > len(self._op):
+            raise InputError(f"this mark is after node {nodes - 1}, which was forgotten", where=[caller()])
         del self._op[nodes:], self._aptr[nodes + 1 :], self._args[args:]
         del self._known[nodes:], self._starts[starts:]
         for key, values in self._attrs.items():

@@ -123,7 +123,9 @@ def ahead(leaves: Mapping[Tag, Value], ends: Mapping[Tag, Value], late: Collecti
     used = dict.fromkeys([*[o for v in order if v in after for o in v.operands], *ends.values()])
     whole = {t: v for t, v in ends.items() if t[0] == "saved" and v in varying and _has_rows(v)}
     found = [v for v in used if v in dear and v not in whole.values()]
-    return whole | {("pre", k): v for k, v in enumerate(found)} if all(map(_has_rows, found)) and found else {}
+    # by type as well: one with a number is another in training, and both may have the same rows if they fit
+    pre = {("pre", k, str(v.type)): v for k, v in enumerate(found)}
+    return whole | pre if all(map(_has_rows, found)) and found else {}
 
 
 def outputs_of(block: Block) -> dict[Tag, Value]:
@@ -193,8 +195,8 @@ class _Cuts:
         known = dict(leaves)
         inner = set(postorder(list(gin.values())))
         last = [v for v in postorder(list(gp.values())) if v in self.late and v not in inner]
-        # what is computed last, and indices of rows, is made of what comes before
-        cut = self._before(last, [v for v in gp.values() if v not in self.late], known.values())
+        # what is computed last, indices of rows, and what is also a cotangent of a port, is made of what comes before
+        cut = self._before(last, [v for v in gp.values() if v not in set(last)], known.values())
         saved = {("saved", k): v for k, v in enumerate(cut)}
         self.pgrad = job(known | saved, gp)
         deltas = {t: v for t, v in saved.items() if v in self.late}

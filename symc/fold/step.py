@@ -181,7 +181,7 @@ class Step:
             loss, arrays, rows = self._swept(parts, examples)
             given = iter(arrays)
             found: dict[SharedVariable, Any] = {
-                self._variable(p): sum((next(given) for _ in own[1:]), next(given).copy())
+                self._variable(p): np.asarray(sum((next(given) for _ in own[1:]), next(given).copy()))
                 for p, own in self.program.dense.items()}
             found |= {self._variable(p): RowGradient(*r) for p, r in zip(self.program.sparse, rows, strict=True)}
             return loss, found
@@ -220,6 +220,7 @@ class Step:
     def _forward(self, g: Graph, attrs: Attrs, source: Any, train: bool) -> Schedule:
         self.program.name_of = lambda node: named(source, node)
         self.program.draw = (self.seed << 32) + self.count & (1 << 64) - 1
+        self._last = None  # what ran before is not in memory any more, whatever becomes of this run
         s = self.program.forward(g, attrs, train)
         self._last = s, source
         if self.nan_guard:

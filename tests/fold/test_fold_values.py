@@ -197,3 +197,35 @@ def test_a_collection_says_what_is_trained():
 
     step = fd.compile(word >> size, Collection(), SGD(0.5))
     assert step([1]) == 3 and step([1]) == 1.5 and (other.get_value() == 1).all()
+
+
+def test_a_run_that_fails_is_not_taken_for_the_one_before():
+    """What was in memory is gone: values of a graph that ran before it are computed again."""
+    w = Weights(3)
+    vector = fd.f64[H]
+    word = fd.lib.embed(w("E", 12, H), "word")
+
+    @fd.block(out=vector, x=vector, k=fd.Attr(fd.i32))
+    def times(x, k):
+        return x * w("E", 12, H)[k]
+
+    step = fd.compile([word, times])
+    with fd.record(step) as g, fd.record(step) as bad:
+        x = g.word(3)
+        first = g.value(x)
+        bad.times(bad.word(5), 99)
+        for run in (bad.flush, bad.run):
+            with pytest.raises(sc.IndexingError):
+                run()
+            np.testing.assert_array_equal(g.value(x), first)
+
+
+def test_marks_that_are_gone_are_refused():
+    step, _ = new_step()
+    with fd.record(step) as g:
+        early = g.mark()
+        g.word(1)
+        late = g.mark()
+        g.rewind(early)
+        with pytest.raises(sc.InputError, match="forgotten"):
+            g.rewind(late)

@@ -88,11 +88,12 @@ def read_data(name: str) -> bytes | None:
     path = os.path.join(place, name + SUFFIX)
     try:
         handle = open_quickly(path, getattr(os, "O_NOFOLLOW", 0))
-        if not _is_entry(os.fstat(handle)):
+        found = os.fstat(handle)
+        if not _is_entry(found):
             os.close(handle)
             return None
         with open(handle, "rb") as f:
-            data = f.read(LIMIT)
+            data = f.read(min(found.st_size, LIMIT))  # as much memory as it says is taken at once
     except OSError:
         return None
     with contextlib.suppress(OSError):  # on a disk that is read-only nothing is removed either
