@@ -232,7 +232,8 @@ def _slice(s: slice, n: Size, t: Tensor) -> tuple[Size, Size, int]:
             return start, size, step  # a call makes sure that so many elements are there (``build``)
         start = maximum(_end(start, n), 0)
         return start, ceildiv(maximum(stop - start, 0), step), step
-    start = n - 1 if first is None else minimum(_end(first, n), n - 1) if _counts_up(first) else wrapped_size(first, n)
+    start = n - 1 if first is None else minimum(
+        _end(first, n) if _counts_up(first) else wrapped_size(first, n), n - 1)
     stop = -1 if last is None else _end(last, n) if _counts_up(last) else maximum(wrapped_size(last, n), -1)
     size = ceildiv(maximum(start - stop, 0), -step)
     if isinstance(size, int) or known_nonnegative(stop + 1):
@@ -289,10 +290,8 @@ def _low(first: Size | None, n: Size) -> Size:
 
 
 def _counts_up(a: Size) -> bool:
-    """True if a bound counts from the front."""
-    if isinstance(a, int):
-        return a >= 0
-    return any(c > 0 for monomial, c in a.terms if monomial)
+    """True if a bound may count from the front: all but ``-n // 2`` and its like, which are not above 0."""
+    return a >= 0 if isinstance(a, int) else not known_nonnegative(-a)
 
 
 def wrapped_index(i: Tensor, t: Tensor, axis: int) -> Value:

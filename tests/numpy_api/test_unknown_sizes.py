@@ -1,5 +1,6 @@
 """NumPy's functions on arrays of unknown sizes: what is stretched, cut, left out, and written out of bounds."""
 
+import itertools
 import pickle
 
 import numpy as np
@@ -96,3 +97,25 @@ def test_labels_of_states():
 def test_mistakes(make):
     with pytest.raises(sc.ShapeError, match="test_unknown_sizes"):
         sc.compile(make(), [V])(np.ones(2))
+
+
+BOUNDS = ["-m", "1-m", "-(m//2)", "-(-m//2)", "-(-m//3)+1", "-(-m//2)-1", "m-n", "1-(m//2)", "1-n", "(m-3)//2",
+          "-((m-3)//2)", "-m*m", "5-m", "-(m%3)", "-(-m%3)"]  # fmt: skip
+SLICES = ["x[B:]", "x[:B]", "x[B::-1]", "x[:B:-1]", "x[::-1][B:]", "x[:B:2]", "x[B:n-1]", "x[1:B]", "z[:B]", "z[B::-1]"]
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_bounds_that_are_sizes_are_cut_off_as_numpy_does(bound):
+    """Whether they count from the front or from the end, which ``-(-m // 2)`` does not show; of constants as well,
+    which nobody reads and no call checks."""
+    x, y = sc.vector("x"), sc.vector("y")
+    texts = [s.replace("B", bound) for s in SLICES]
+
+    def computed(np_, x, n, m):
+        return [eval(t, {"x": x, "z": np_.zeros(3), "n": n, "m": m}) * 1.0 for t in texts]
+
+    f = sc.compile(computed(sc, x, x.shape[0], y.shape[0]), [x, y], mode="fast_compile")
+    for n, m in itertools.product((0, 1, 2, 3, 7), repeat=2):
+        given = np.arange(n) + 1.0
+        for text, a, b in zip(texts, f(given, np.ones(m)), computed(np, given, n, m), strict=True):
+            np.testing.assert_array_equal(a, b, err_msg=f"{text}, n={n}, m={m}")
