@@ -190,7 +190,9 @@ class RowFunctions(Recorded):
     def log_softmax(self, axis: Any = 1) -> Any:
         """The logarithm of the softmax of each row."""
         self._along_rows("log_softmax", axis)
-        return API["subtract"](self, self.logsumexp(axis=1, keepdims=True))
+        above, top = rows.shifted(self.values, *self._rows, True)
+        less = API["log"](rows.added(above, *self._rows))  # not its sum with what may be larger, which would round it
+        return self.with_values(self.values - API["take"](top, self.row_ids, 0) - API["take"](less, self.row_ids, 0))
 
     @located
     def cumsum(self, axis: Any = 1, dtype: Any = None) -> Any:

@@ -271,3 +271,22 @@ def test_mistakes_in_a_call():
     ]:
         with pytest.raises((InputError, ShapeError, IndexingError), match=said):
             sc.compile(out, inputs)(*given)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e5, 1e9, 1e300])
+def test_softmax_and_its_kin_do_not_depend_on_how_large_all_numbers_are(size):
+    """As in SciPy: a sum of the largest and of a logarithm would round the second away."""
+    r = sc.ragged.input("r")
+    names = ["softmax", "log_softmax"]
+    made = [getattr(r, name)() for name in names]
+    slopes = [sc.grad(sc.sum(m.values * (r.positions + 1.0)), r) for m in made]
+    f = sc.compile([*made, *slopes], [r])
+    x = [np.random.default_rng(n).standard_normal(n) + size for n in (3, 0, 1, 8)]
+    found = f(x)
+    for k, row in enumerate(x):
+        for name, got, slope in zip(names, found, found[2:]):
+            want = getattr(scipy.special, name)(row) if len(row) else row
+            np.testing.assert_allclose(got[k], want, rtol=1e-12, atol=1e-14)
+            p, c = scipy.special.softmax(row) if len(row) else row, np.arange(len(row)) + 1.0
+            want = p * (c - (p * c).sum()) if name == "softmax" else c - p * c.sum()
+            np.testing.assert_allclose(slope[k], want, rtol=1e-11, atol=1e-13)
