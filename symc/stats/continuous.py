@@ -222,8 +222,8 @@ def _triangle(x: Any, c: Any, rising: Any, falling: Any) -> Any:
 triang = continuous(
     "triang", "From 0 to 1, with a density that rises to its top at c.", (0.0, 1.0), shapes={"c": "probability"},
     logpdf=lambda x, c: LOG_2 + _triangle(x, c, lambda c: xp.log(x / c), lambda c: xp.log((1 - x) / (1 - c))),
-    cdf=lambda x, c: _triangle(x, c, lambda c: x * x / c, lambda c: 1 - (1 - x) ** 2 / (1 - c)),
-    sf=lambda x, c: _triangle(x, c, lambda c: 1 - x * x / c, lambda c: (1 - x) ** 2 / (1 - c)),
+    cdf=lambda x, c: _triangle(x, c, lambda c: x * x / c, lambda c: c + (x - c) * (2 - c - x) / (1 - c)),
+    sf=lambda x, c: _triangle(x, c, lambda c: 1 - c + (c - x) * (c + x) / c, lambda c: (1 - x) ** 2 / (1 - c)),
     ppf=lambda q, c: xp.where(q < c, xp.sqrt(q * c), 1 - xp.sqrt((1 - q) * (1 - c))),
     isf=lambda q, c: xp.where(q > 1 - c, xp.sqrt((1 - q) * c), 1 - xp.sqrt(q * (1 - c))),
     entropy=lambda c: 0.5 - LOG_2, mean=lambda c: (1 + c) / 3, var=lambda c: (1 - c + c * c) / 18,

@@ -303,3 +303,16 @@ def test_singular_covariances():
     np.testing.assert_allclose(got, theirs.logpdf(points, mean, cov, allow_singular=True), rtol=1e-12)
     same = sc.compile(normal.logpdf(x, mean, cov + np.eye(4), allow_singular=True), [x])(points)
     np.testing.assert_allclose(same, theirs.logpdf(points, mean, cov + np.eye(4)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("c", [0.0, 2.0**-30, 0.25, 1.0])
+def test_both_ends_of_a_triangle_keep_their_digits(c: float):
+    """Also where it has no other side: a probability is not what is left of 1."""
+    x = 2.0 ** -np.arange(1, 300, 7)
+    t = sc.stats.triang
+    f = sc.compile([t.cdf(X := sc.vector("x"), c), t.logcdf(X, c), t.sf(1 - X, 1 - c), t.logsf(1 - X, 1 - c)], [X])
+    rest = (x * (2 - x) - c) / (1 - c) if c < 1 else x
+    wanted = np.where((x < c) | (c == 1), x * x / (c or 1), rest)
+    kept = 1 - (1 - x) == x  # by 1 - x
+    for got, want, which in zip(f(x), (wanted, np.log(wanted)) * 2, (x == x, x == x, kept, kept), strict=True):
+        np.testing.assert_allclose(got[which], want[which], rtol=1e-11)
