@@ -231,7 +231,7 @@ class Compiled:
         """The gradients of arenas."""
         for t, type_ in enumerate(self.types):
             for f, a in type_.fields.items():
-                if a.dtype.kind == "f":
+                if a.dtype.kind in "fc":
                     self.memory.buffer(("seed", t, f), a.dtype, a.shape, lambda s, t=t: int(s.sizes[t]))  # type: ignore
 
     def _backward(self, k: int, script: Script, train: bool) -> None:

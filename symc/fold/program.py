@@ -91,7 +91,7 @@ class Program(Compiled):
         """Cotangents of all nodes from those of losses, and of parameters, of the last forward run."""
         for t, type_ in enumerate(self.types):
             for f, a in type_.fields.items():
-                if a.dtype.kind == "f":
+                if a.dtype.kind in "fc":
                     self.memory["seed", t, f].array[: s.sizes[t]] = 0
         for k, rows in self.losses(s):
             t = self.of_type[self.blocks[k].out]

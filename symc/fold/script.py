@@ -107,8 +107,9 @@ class Script:
         return target._replace(base=word, start=int(Rec.ZERO))
 
     def scatter_add(self, index: Place, source: Place, target: Place) -> None:
-        w = source.row_bytes // source.dtype.itemsize
-        self.kernel(row_kernel("scatter_add", source.dtype.str[1:]), (0, 0, index.rows, 1), (w, 0, Rec.ZERO, 0),
+        real = np.empty(0, source.dtype).real.dtype
+        w = source.row_bytes // real.itemsize
+        self.kernel(row_kernel("scatter_add", real.str[1:]), (0, 0, index.rows, 1), (w, 0, Rec.ZERO, 0),
                     self._row(index), self._row(source), (0, target.base, Rec.ZERO, 0))
 
     # --- functions ----------------------------------------------------------------------------------------------------

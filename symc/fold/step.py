@@ -243,7 +243,7 @@ class Step:
             b = p.blocks[block]
             for f, a in b.out.fields.items():
                 values = p.memory["out", p.of_type[b.out], f].array[row : row + count]
-                if a.dtype.kind != "f" or np.isfinite(values).all():
+                if a.dtype.kind not in "fc" or np.isfinite(values).all():
                     continue
                 bad = int(np.flatnonzero(~np.isfinite(values.reshape(count, -1)).all(axis=1))[0])
                 node = int(s.node_at[s.abase[block] + place + bad])

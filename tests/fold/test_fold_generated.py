@@ -119,3 +119,32 @@ def test_after_a_compilation_that_was_ended_all_is_compiled(monkeypatch, fails_a
             g.gradients()
         loss, found = g.gradients()
     assert loss == 3 and [r.values.tolist() for r in found.values()] == [[[2.0, 2.0, 2.0]]]
+
+
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_values_of_complex_numbers_are_pairs_of_real_ones(dtype):
+    real = "float64" if dtype == "complex128" else "float32"
+    rng = np.random.default_rng(0)
+    states = [sc.shared(rng.standard_normal((4, 3)).astype(real), name) for name in ("re", "im")]
+    z, pair = fd.Array(dtype, (3,)), fd.Struct("Pair", re=fd.Array(real, (3,)), im=fd.Array(real, (3,)))
+    word = fd.block(lambda k: (states[0][k] + 1j * states[1][k]).astype(dtype), out=z, k=fd.Attr(fd.i32))
+    times = fd.block(lambda a, b: a * b + sc.conj(a), out=z, a=z, b=z)
+    size = fd.loss(lambda a: sc.sum(sc.abs(a) ** 2), a=z)
+    rows = fd.block(lambda k: (states[0][k], states[1][k]), out=pair, k=fd.Attr(fd.i32))
+    products = fd.block(lambda a, b: (a.re * b.re - a.im * b.im + a.re, a.re * b.im + a.im * b.re - a.im), out=pair,
+                        a=pair, b=pair)
+    sizes = fd.loss(lambda a: sc.sum(a.re**2 + a.im**2), a=pair)
+    found = []
+    for blocks in ((word, times, size), (rows, products, sizes)):
+        for block, name in zip(blocks, ("word", "times", "size"), strict=True):
+            block.name = name
+        step = fd.compile(list(blocks))
+        with fd.record(step) as g:
+            words = [g.word(k) for k in range(4)]
+            for k in range(6):
+                words.append(g.times(words[k], words[-1]))
+                g.size(words[-1])
+            loss, gradients = g.gradients()
+        found.append([loss, *[s for _, r in sorted((v.cell.name, r) for v, r in gradients.items()) for s in r.values]])
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9 if real == "float64" else 1e-3)
