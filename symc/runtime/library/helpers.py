@@ -167,8 +167,8 @@ def gcd(x, y):
     return like(x, -x) if x < 0 else x
 
 
-@inlined
-def int_pow(x, y):
+@rarely
+def any_int_pow(x, y):
     if y < 0:
         if x == 1:
             return like(x, 1)
@@ -182,6 +182,22 @@ def int_pow(x, y):
         x = like(x, x * x)
         y = like(y, y >> 1)
     return result
+
+
+@inlined
+def int_pow(x, y):
+    """By squares, without a branch, where the exponent is one of 0 to 63."""
+    r = like(x, x if y & 1 else 1)
+    x2 = like(x, x * x)
+    r = like(x, r * (x2 if y & 2 else 1))
+    x4 = like(x, x2 * x2)
+    r = like(x, r * (x4 if y & 4 else 1))
+    x8 = like(x, x4 * x4)
+    r = like(x, r * (x8 if y & 8 else 1))
+    x16 = like(x, x8 * x8)
+    r = like(x, r * (x16 if y & 16 else 1))
+    r = like(x, r * (like(x, x16 * x16) if y & 32 else 1))
+    return any_int_pow(x, y) if y < 0 or y > 63 else r
 
 
 @inlined
