@@ -13,7 +13,7 @@ from symc.runtime.compilers import llvm, llvm_streams
 from symc.runtime.cpu import kernels
 from symc.runtime.cpu.large_results import LARGE, PAGE
 
-needs_stores = pytest.mark.skipif(not llvm.nontemporal(), reason="not an x86 with AVX2")
+needs_stores = pytest.mark.skipif(not llvm.has_vectors(), reason="not an x86 with AVX2")
 
 
 @pytest.fixture

@@ -242,15 +242,15 @@ def test_half_precision_needs_no_function_of_a_library() -> None:
 
 
 @pytest.mark.parametrize("line, in_order", [("hypot(a0[i], 1.0)", False), ("erf(a0[i]) * erf(a0[i] - 0.25)", True)])
-def test_where_registers_are_few_many_constants_keep_the_order_of_the_text(monkeypatch, line, in_order) -> None:
-    for few in (True, False):
-        monkeypatch.setattr(llvm_function, "few_registers", lambda few=few: few)
+def test_vectors_side_by_side_of_many_constants_keep_the_order_of_the_text(monkeypatch, line, in_order) -> None:
+    for wide in (True, False):
+        monkeypatch.setattr(llvm_function, "has_vectors", lambda wide=wide: wide)
         text = kernel_ir(source(f"for i in range(n0):\n    o0[i] = {line}", (F8,), (F8,)))
-        assert (llvm_function.IN_ORDER in text) == (few and in_order)
+        assert (llvm_function.IN_ORDER in text) == (wide and in_order)
 
 
 def test_the_order_of_the_text_is_for_one_kernel_alone(monkeypatch) -> None:
-    monkeypatch.setattr(llvm_function, "few_registers", lambda: True)
+    monkeypatch.setattr(llvm_function, "has_vectors", lambda: True)
     text = kernel_ir(source("for i in range(n0):\n    o0[i] = erf(a0[i]) * erf(a0[i] - 0.25)", (F8,), (F8,)))
     machine = llvm.target_machine()
     module = llvm_compile.optimized(text, machine)

@@ -89,8 +89,9 @@ def few_registers() -> bool:
 
 
 @functools.cache
-def nontemporal() -> bool:
-    """True if the processor has vectors and stores of them that leave the cache alone (``llvm_streams``)."""
+def has_vectors() -> bool:
+    """True if the processor has vectors of 256 bits or more, and stores of them that leave the cache alone
+    (``llvm_streams``)."""
     return llvm().get_host_cpu_features().get("avx2", False)
 
 
