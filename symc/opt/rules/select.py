@@ -72,6 +72,11 @@ def choice_of_choice(v: Value, context) -> Value | None:
     return None
 
 
+def _is_plain(v: Value) -> bool:
+    """True for elementwise functions that choose nothing, and raise nothing."""
+    return "elementwise" in v.op.traits and "checks" not in v.op.traits and v.op is not where
+
+
 @rewrite(
     exact=True,
     trait="elementwise",
@@ -83,8 +88,8 @@ def choice_of_choice(v: Value, context) -> Value | None:
     ],
 )
 def choice_of_numbers(v: Value) -> Value | None:
-    """A choice of numbers stays one."""
-    if "elementwise" not in v.op.traits or v.op is where or v.regions:
+    """A choice of numbers stays one. A check is not moved to where the other side was chosen."""
+    if not _is_plain(v) or v.regions:
         return None
     chosen = [o for o in v.operands if splat_of(o) is None]
     if not chosen or any(o.op is not where or o.operands[0] is not chosen[0].operands[0] for o in chosen):
@@ -104,7 +109,7 @@ def choice_of_numbers(v: Value) -> Value | None:
 )
 def merge_choices(v: Value, context) -> Value | None:
     """Two choices on one condition are one, where an answer is a number on either side."""
-    if "elementwise" not in v.op.traits or len(v.operands) != 2 or v.op is where:
+    if not _is_plain(v) or len(v.operands) != 2:
         return None
     x, y = v.operands
     if not (
