@@ -16,7 +16,7 @@ from symc.ir.record import dataclass
 from symc.ir.value import Value
 from symc.opt.matmul.pack_costs import MARGIN, copies, saved_by_sharing
 from symc.opt.matmul.pack_parts import Parts, Scene, arrange, is_product
-from symc.opt.matmul.products import is_small
+from symc.opt.matmul.products import is_made_line_by_line, is_small
 from symc.opt.rules.linalg import dot_of_transpose
 
 
@@ -112,7 +112,8 @@ def sharing(scene: Scene, taken: set[Value], forms: Mapping[Value, Value]) -> li
 
 def candidates(scene: Scene) -> dict[Value, Value]:
     """The products that a library computes, as they are packed."""
-    forms = {v: absorbed(v) for v in scene.values if is_product(v) and not is_small(v)}
+    forms = {v: absorbed(v) for v in scene.values
+             if is_product(v) and not is_small(v) and not is_made_line_by_line(v)}
     depth = _depths(scene, set(forms))
     keys: dict[tuple[Value, Value], list[tuple]] = {}
     for v, form in forms.items():
