@@ -86,7 +86,7 @@ def convolutions():
     return [x, y], loss, [w, v], (rng(5).standard_normal((4, 2, 9, 9)).astype(F32), np.ones((4, 4), F32))
 
 
-@pytest.mark.parametrize("make, launches", [(mlp, 10), (transformer, 23), (lstm, 32), (convolutions, 11)],
+@pytest.mark.parametrize("make, launches", [(mlp, 10), (transformer, 23), (lstm, 32), (convolutions, 12)],
                          ids=lambda x: getattr(x, "__name__", None))
 def test_training_steps(make, launches):
     steps = {}

@@ -34,7 +34,7 @@ REGISTERS, SHARED = 65536, 48 * 1024
 #: The compiler keeps a few values in memory by its own choice: so that more blocks fit on a multiprocessor, while a
 #: function is called that is not inlined (a division of doubles, what only draws and tangents call). At most so many
 #: bytes, and not for want of registers.
-STACK, MOST_REGISTERS = 48, 255
+STACK, MOST_REGISTERS = 64, 255
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -263,13 +263,13 @@ def test_a_minibatch_of_no_examples():
 
 def test_what_is_not_trained_needs_no_gradients():
     rng = np.random.default_rng(0)
-    table, w = sc.shared(rng.normal(size=(7, 3)), "table"), sc.shared(rng.normal(size=(3, 3)), "w")
+    table, w = sc.shared(rng.normal(size=(7, 9)), "table"), sc.shared(rng.normal(size=(9, 9)), "w")
 
-    @fd.block(out=fd.f64[3])
+    @fd.block(out=fd.f64[9])
     def read(k: fd.Attr(fd.i32)):
         return table[k]
 
-    @fd.block(out=fd.Struct("S", h=fd.f64[3]), x=fd.f64[3])
+    @fd.block(out=fd.Struct("S", h=fd.f64[9]), x=fd.f64[9])
     def first(x):
         return dict(h=sc.tanh(x @ w))
 

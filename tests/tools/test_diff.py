@@ -96,7 +96,7 @@ def test_loops():
 
 
 def test_counts_of_plans():
-    x, w = sc.input("x", shape=("n", 3)), sc.input("w", shape=(3, 3))
+    x, w = sc.input("x", shape=("n", 9)), sc.input("w", shape=(9, 9))
     f = sc.compile(sc.tanh(x @ w) @ w, [x, w])
     g = sc.compile(sc.tanh(sc.sort(x, axis=0) @ w), [x, w])
     d = sc.diff(f, g)

@@ -72,11 +72,11 @@ def test_products_and_factorizations_count_what_they_are_known_to_do() -> None:
 
 
 def model(n: int = 40) -> tuple[Any, list[np.ndarray]]:
-    x, w = sc.input("x", "float64", ("n", 8)), sc.input("w", "float64", (8, 3))
+    x, w = sc.input("x", "float64", ("n", 9)), sc.input("w", "float64", (9, 3))
     h = sc.tanh(x @ w)
     cost = (sc.sin(h) ** 2).sum()
     f = sc.compile([cost, sc.grad(cost, w)], [x, w], name="model")
-    return f, [np.ones((n, 8)), np.ones((8, 3))]
+    return f, [np.ones((n, 9)), np.ones((9, 3))]
 
 
 @pytest.mark.parametrize("mode", ["default", "reference", "debug"])
@@ -102,7 +102,7 @@ def test_a_step_is_compared_with_the_limit_that_it_meets_first() -> None:
     threads = product.measured.threads
     memory = product.moved / MACHINE.bandwidth(product.moved, threads)
     arithmetic = product.flops / 1e9 / threads
-    assert product.flops == 2 * 40 * 8 * 3 and part == pytest.approx(max(memory, arithmetic) / product.seconds)
+    assert product.flops == 2 * 40 * 9 * 3 and part == pytest.approx(max(memory, arithmetic) / product.seconds)
     assert what == ("memory" if memory >= arithmetic else "arithmetic")
     assert MACHINE.bandwidth(1000) == 4e9 and MACHINE.bandwidth(10**12) == 1e9
     assert MACHINE.bandwidth(1001, 2) == 8e9 and MACHINE.bandwidth(2001, 2) == 1e9

@@ -350,7 +350,7 @@ def _parted(k: int):
 
 
 def _exponent_parts(v: Value) -> Value:
-    """By the logarithm, which may be off by one either way."""
+    """Parts of the exponent: the logarithm rounded down, which may be off by one either way."""
     (x,) = v.operands
     size, known = abs_(x), finfo(x.dtype)
     tiny = lt(size, like(x, float(known.tiny)))

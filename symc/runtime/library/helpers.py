@@ -186,7 +186,7 @@ def any_int_pow(x, y):
 
 @inlined
 def int_pow(x, y):
-    """By squares, without a branch, where the exponent is one of 0 to 63."""
+    """Product of squares, without a branch, where the exponent is one of 0 to 63."""
     r = like(x, x if y & 1 else 1)
     x2 = like(x, x * x)
     r = like(x, r * (x2 if y & 2 else 1))
