@@ -34,7 +34,8 @@ class Requirement:
         """Error to raise if it does not."""
         v = self.value
         if "checks" in v.op.traits:
-            return IndexingError(f"no index is within an axis of size 0, of an array {v.attrs['of']}")
+            of = f", of an array {v.attrs['of']}" if "of" in v.attrs else ""
+            return IndexingError(f"no index is within an axis of size 0{of}")
         if v.op.facts.nonempty:
             return ShapeError(f"{v.op.name} of no elements has no value: {v.operands[0].type} over axes "
                               f"{v.attrs['axes']}")

@@ -43,3 +43,14 @@ def test_nothing_is_touched_of_an_empty_array(name, columns):
     with pytest.raises(sc.IndexingError, match="within an axis of size 0"):
         f(empty, at_the_end(np.array([0, 3])), out=None if name in ("look-up", "rows") else at_the_end(empty))
     assert f(empty, np.zeros(0, np.int64)).size == 0
+
+
+def test_what_counts_or_places_integers_says_so_too():
+    """Their checks know of no array."""
+    x, i = sc.vector("x"), sc.input("i", "int64", shape=("m",))
+    n = x.shape[0]
+    for made in (sc.bincount(i, length=n), sc.ravel_multi_index((i,), (n,)), sc.unravel_index(i, (n,))[0]):
+        f = sc.compile(made, [x, i])
+        with pytest.raises(sc.IndexingError, match="within an axis of size 0\n"):
+            f(np.zeros(0), np.array([0, 0]))
+        assert f(np.zeros(0), np.zeros(0, np.int64)).size == 0

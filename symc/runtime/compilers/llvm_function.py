@@ -56,8 +56,8 @@ BESIDE = 4
 #: The rest of a row that is less than a vector of so many elements is done one by one: to store a part of a vector, and
 #: to wait until it can be read again, takes as long as three of them (Zen 3).
 FEW = 4
-#: Mark of a kernel whose instructions stay as they are written: each step of a function for
-#: all vectors side by side, one function after the other. LLVM's scheduler mixes them (Black-Scholes in f64: 18.0
+#: Mark of a kernel whose instructions stay as they are written: each step of a function for all vectors side by side,
+#: one function after the other. LLVM's scheduler mixes them (Black-Scholes in f64: 18.0
 #: against 12.2 ns an option, two erf in one loop 6.9 against 4.3; log in f32 0.74 against 0.60 ns). Softmax of f32,
 #: whose functions have 12 constants, is faster with it (1.05 times).
 IN_ORDER = ' "symc-in-order"'
