@@ -88,8 +88,11 @@ def naming(where: str) -> Iterator[None]:
     """Raises what is wrong with a file as InputError."""
     try:
         yield
-    except (*JUNK, SymcError) as e:
-        said = e.what if isinstance(e, SymcError) else f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
+    except SymcError as e:
+        raise InputError(f"{where} is not a saved function of symc: {e.what}",
+                         help="it is damaged, or of another version: compile and save the function again") from None
+    except JUNK as e:
+        said = f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
         raise InputError(f"{where} is not a saved function of symc", help=said) from None
 
 

@@ -79,7 +79,9 @@ def _view(x: np.ndarray, window: Steps, stride: Steps, dilation: Steps) -> np.nd
         raise ShapeError(f"windows: a window {window}, dilation {dilation}, does not fit an array of shape {x.shape}")
     own = x.strides[lead:]
     steps = [n * d for n, d in zip(own, dilation, strict=True)] + [n * s for n, s in zip(own, stride, strict=True)]
-    return np.lib.stride_tricks.as_strided(x, (*x.shape[:lead], *window, *out), (*x.strides[:lead], *steps))
+    plain = x.view(f"V{x.itemsize}")  # NumPy knows no strided arrays of foreign dtypes
+    found = np.lib.stride_tricks.as_strided(plain, (*x.shape[:lead], *window, *out), (*x.strides[:lead], *steps))
+    return found.view(x.dtype)
 
 
 def _element(v: Value, index: Sequence[Value], at) -> Value:
