@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from symc.driver import labelled
-from symc.driver.backends import backend_of
+from symc.driver.backends import backend_of, check_target
 from symc.driver.built import Built, missing_guards
 from symc.driver.compilation import Saved
 from symc.driver.finish import compile_built
@@ -21,7 +21,7 @@ from symc.driver.max_bytes import read_max_bytes
 from symc.driver.modes import check_options
 from symc.driver.saved_file import JUNK, Arrays, SavedFile
 from symc.driver.signature import Slot
-from symc.driver.target import check_target, target_of
+from symc.driver.target import target_of
 from symc.errors import InputError, SymcError
 from symc.ir.dim import Size, fresh_size
 from symc.ir.function import NUMBERED, Function, Guard, Input, bound_names

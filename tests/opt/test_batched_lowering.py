@@ -46,8 +46,8 @@ def test_the_pipeline_of_a_device():
     assert ours.pop() == "-ends_of_sorted"  # a device has no kernel for these
     assert [p for p in ours if p not in ("lower_batched", "lower_argmax_down", "native_products")] == [
         p for p in theirs if p not in ("fuse_matvec", "lower_argmax", "convolutions")]
-    at = ours.index("decompose")
-    assert ours[at - 1] == ours[at + 1] == "lower_batched" and ours.count("lower_batched") == 2
+    before, after = (k for k, p in enumerate(ours) if p == "lower_batched")
+    assert before < ours.index("decompose") < after
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
