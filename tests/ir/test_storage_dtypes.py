@@ -34,7 +34,7 @@ from symc.runtime.cuda.dlpack import imported
 from symc.runtime.cuda.library import unit
 from symc.testing import emulated_cuda
 from tests.ir.another_float import NAME, another_float
-from tests.ir.op_cases import ON_DEVICES, SAMPLED, apply, cases, observed
+from tests.ir.op_cases import ON_DEVICES, SAMPLED, apply, cases, in_groups, observed
 
 #: By their names in NumPy.
 NAMES = [*[d.name for d in RECORDS if is_foreign(d)], NAME]
@@ -145,21 +145,21 @@ def check_compiled(name: str, ops: list[Op], **target: Any) -> None:
             np.testing.assert_allclose(got.astype("f8"), want.astype("f8"), rtol=rtol, atol=atol, err_msg=s.op.name)
 
 
-@each
-@pytest.mark.parametrize("group", range(8))
+@pytest.mark.parametrize("name, ops", [pytest.param(n, *p.values, id=f"{n}-{p.id}") for n in NAMES
+                                       for p in in_groups(STORED[n], 8)])
 @pytest.mark.long
-def test_every_op_compiled(name: str, group: int) -> None:
-    check_compiled(name, STORED[name][group::8])
+def test_every_op_compiled(name: str, ops: list[Op]) -> None:
+    check_compiled(name, ops)
 
 
-@each
-@pytest.mark.parametrize("group", range(6))
+@pytest.mark.parametrize("name, ops", [pytest.param(n, *p.values, id=f"{n}-{p.id}") for n in NAMES
+                                       for p in in_groups([op for op in STORED[n] if op in ON_DEVICES], 6)])
 @pytest.mark.long
-def test_every_op_on_a_device(name: str, group: int) -> None:
+def test_every_op_on_a_device(name: str, ops: list[Op]) -> None:
     if shutil.which("g++") is None:
         pytest.skip("the emulated device needs g++")
     with emulated_cuda(checked=False):
-        check_compiled(name, [op for op in STORED[name] if op in ON_DEVICES][group::6], device="cuda")
+        check_compiled(name, ops, device="cuda")
 
 
 #: Of which kernels for few elements differ from those of libraries, for many.

@@ -252,7 +252,9 @@ sigmoid: Op = elementwise("sigmoid", 1, "f", _sigmoid, (lambda out, x: out * (1 
                                       kernel="vectorized", values=Monotone(_sigmoid, image=(0.0, 1.0))))
 log1mexp = elementwise("log1mexp", 1, "f", _log1mexp, (lambda out, x: exp(x) / expm1(x),), singular=True,
                        parts=_log1mexp_parts, doc="log(1 - exp(x)) for x <= 0, accurate at both ends.",
-                       facts=Facts(exact=Exact(lambda mp, x: mp.log(-mp.expm1(x))), poles=True, kernel="vectorized"))
+                       facts=Facts(exact=Exact(
+                           lambda mp, x: mp.log1p(-mp.exp(x)) if x < -1 else mp.log(-mp.expm1(x))),
+                           poles=True, kernel="vectorized"))
 logaddexp = elementwise("logaddexp", 2, "f", np.logaddexp,
                         (lambda out, x, y: _logaddexp_share(x, y), lambda out, x, y: _logaddexp_share(y, x)),
                         singular=True, traits=["commutative"], identity=-math.inf, parts=_logaddexp_parts,
