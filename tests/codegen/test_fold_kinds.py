@@ -15,7 +15,7 @@ from symc.codegen.cpu.intrinsics import template
 from symc.ir.op import Fold, Op, unregister
 from symc.ir.ops.arithmetic import abs_, sign
 from symc.ir.ops.elementwise import elementwise
-from symc.ir.ops.reduce import FOLDS, reduction
+from symc.ir.ops.reduce import COMBINING, FOLDS, reduction
 from symc.testing import emulated_cuda
 from tests.export.running import built
 
@@ -42,7 +42,7 @@ def fold(request: Any) -> Iterator[Op]:
     try:
         yield op
     finally:
-        unregister(op.name), unregister(request.param), FOLDS.pop(request.param)
+        unregister(op.name), unregister(request.param), FOLDS.pop(request.param), COMBINING.pop(op.name)
 
 
 def program(op: Op, dtype: str) -> tuple[list[Any], list[Any], list[np.ndarray]]:

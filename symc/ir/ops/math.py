@@ -245,16 +245,17 @@ def _softplus_parts(v: Value) -> Value:
 softplus = elementwise("softplus", 1, "f", _softplus, (lambda out, x: sigmoid(x),), parts=_softplus_parts,
                        doc="log(1 + exp(x)), without overflow.",
                        facts=Facts(exact=Exact(lambda mp, x: mp.log1p(mp.exp(x))), underflow="always",
-                                   kernel="vectorized", values=Monotone(_softplus, image=(0.0, INF))))
+                                   kernel="vectorized", public=True, values=Monotone(_softplus, image=(0.0, INF))))
 sigmoid: Op = elementwise("sigmoid", 1, "f", _sigmoid, (lambda out, x: out * (1 - out),),
-                          parts=_sigmoid_parts, doc="1 / (1 + exp(-x)).",
+                          parts=_sigmoid_parts, doc="1 / (1 + exp(-x)), without overflow.",
                           facts=Facts(exact=Exact(lambda mp, x: 1 / (1 + mp.exp(-x))), underflow="always",
-                                      kernel="vectorized", values=Monotone(_sigmoid, image=(0.0, 1.0))))
+                                      kernel="vectorized", public=True,
+                                      values=Monotone(_sigmoid, image=(0.0, 1.0))))
 log1mexp = elementwise("log1mexp", 1, "f", _log1mexp, (lambda out, x: exp(x) / expm1(x),), singular=True,
                        parts=_log1mexp_parts, doc="log(1 - exp(x)) for x <= 0, accurate at both ends.",
                        facts=Facts(exact=Exact(
                            lambda mp, x: mp.log1p(-mp.exp(x)) if x < -1 else mp.log(-mp.expm1(x))),
-                           poles=True, kernel="vectorized"))
+                           poles=True, kernel="vectorized", public=True))
 logaddexp = elementwise("logaddexp", 2, "f", np.logaddexp,
                         (lambda out, x, y: _logaddexp_share(x, y), lambda out, x, y: _logaddexp_share(y, x)),
                         singular=True, traits=["commutative"], identity=-math.inf, parts=_logaddexp_parts,

@@ -59,8 +59,10 @@ def identity(kind: str, dtype: np.dtype) -> np.generic:
     return found(dtype)
 
 
-#: The reduction that a fold of each kind is, by the kind.
+#: The reduction that a fold of each kind is, by the kind; by its name, the op that puts together what those of the
+#: parts are.
 FOLDS: dict[str, Op] = {}
+COMBINING: dict[str, Op] = {}
 
 
 def gives_place(kind: str) -> bool:
@@ -95,8 +97,10 @@ def reduction(name: str, kinds: str, reference: Callable, lowering: Lowering, de
     facts.kinds, facts.nonempty, facts.requires = kinds, nonempty, _some if nonempty else None
     op = register(Op(name, infer, run, derivative, lowering, frozenset({"reduction", *traits}),
                      lambda: samples(kinds, nonempty, single), doc, facts))
-    if isinstance(lowering, Fold):
-        FOLDS.setdefault(lowering.kind, op)
+    if isinstance(lowering, Fold) and lowering.kind not in FOLDS:
+        FOLDS[lowering.kind] = op
+        if not gives_place(lowering.kind):
+            COMBINING[name] = lookup(lowering.kind)
     return op
 
 
@@ -213,9 +217,6 @@ sup = reduction("sup", "f", lambda x, axis: np.max(x, axis=axis, initial=-np.inf
                 facts=Facts(rounding="zeros"))
 any_ = reduction("any", "b", np.any, Fold("or"), doc="True if some element over `axes` is true.")
 all_ = reduction("all", "b", np.all, Fold("and"), doc="True if every element over `axes` is true.")
-
-#: By the names of these reductions: the op that puts together what those of the parts are.
-COMBINING = {op.name: lookup(kind) for kind, op in FOLDS.items() if not gives_place(kind)}
 
 # --- stable forms -----------------------------------------------------------------------------------------------------
 
