@@ -149,7 +149,7 @@ class Facts:
 
     * ``arity``: operands of an elementwise op. ``kernel``: its function in the library; ``routine``: SciPy's, if it is
       that. ``symbol``: its sign in Python.
-    * ``public``: it is ``sc.NAME`` of floats, with the record's ``doc``: NumPy has no such function.
+    * ``public``: it is ``sc.NAME`` (of a reduction with ``axis``), with the record's ``doc``; NumPy has none.
     * ``part_of``: the name of the op that has this one's result as its k-th, and k.
     * ``mirror``: the comparison with its operands swapped.
     """

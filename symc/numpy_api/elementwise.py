@@ -395,5 +395,5 @@ def float_values(items: Sequence[Any], name: str) -> list[Value]:
 
 
 for _op in all_ops():
-    if _op.facts.public:
+    if _op.facts.public and "elementwise" in _op.traits:
         _register_op(_op)

@@ -1,8 +1,8 @@
 """Every Python block of the documents runs, and prints what the document says it prints.
 
 A ```text block that follows a Python block directly is that block's output. User lines and digests of kernels are not
-compared, since they change with every edit. ``python -m tests.whole.test_docs [DOCUMENT ...]`` writes the present outputs
-into the documents, of which all take a minute.
+compared, since they change with every edit. ``python -m tests.whole.test_docs [DOCUMENT ...]`` writes the present
+outputs into the documents, of which all take a minute.
 """
 
 import contextlib
