@@ -8,6 +8,7 @@ zeros has gradient 0, logsumexp of nothing but -inf has gradient 0.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -70,10 +71,23 @@ def gives_place(kind: str) -> bool:
     return "positions" in FOLDS[kind].traits
 
 
-def reduction(name: str, kinds: str, reference: Callable, lowering: Lowering, derivative: Derivative | None = None, *,
-              result: Callable[[np.dtype], np.dtype] = lambda d: d, nonempty: bool = False, single: bool = False,
-              traits: tuple[str, ...] = (), doc: str = "", facts: Facts | None = None) -> Op:
-    """Register a reduction. ``nonempty``: has no value for no elements. ``single``: over exactly one axis."""
+def one_by_one(x: np.ndarray, axes: Axes, kind: str) -> np.ndarray:
+    """The elements over ``axes`` combined one after another, by the reference of the op itself."""
+    moved = np.moveaxis(x.astype(computed(x.dtype)), axes, range(len(axes)))
+    kept = moved.shape[len(axes) :]
+    rows = moved.reshape((product(moved.shape[: len(axes)]), *kept))
+    return functools.reduce(lookup(kind).reference, rows, np.full(kept, identity(kind, rows.dtype)))
+
+
+def reduction(name: str, kinds: str, reference: Callable | None, lowering: Lowering,
+              derivative: Derivative | None = None, *, result: Callable[[np.dtype], np.dtype] = lambda d: d,
+              nonempty: bool = False, single: bool = False, traits: tuple[str, ...] = (), doc: str = "",
+              facts: Facts | None = None) -> Op:
+    """Register a reduction. ``reference``: None for ``one_by_one``, of a fold. ``nonempty``: has no value for no
+    elements. ``single``: over exactly one axis."""
+    if reference is None:
+        assert isinstance(lowering, Fold)
+        reference = functools.partial(one_by_one, kind=lowering.kind)
 
     def infer(t: TensorType, axes: Axes) -> TensorType:
         check_axes(name, t, axes)
