@@ -187,7 +187,7 @@ def test_a_wrong_backend_is_blamed(others: None) -> None:
 @pytest.mark.parametrize("name", BACKENDS)
 def test_a_backend_is_written_about(name: str) -> None:
     """Where users look for it."""
-    assert f'"{name}"' in sc.compile.__doc__ 
+    assert f'"{name}"' in sc.compile.__doc__
     assert f'| `"{name}"` |' in (Path(__file__).parents[2] / "docs/guide.md").read_text("utf-8")
 
 
