@@ -90,7 +90,7 @@ def naming(where: str) -> Iterator[None]:
         yield
     except SymcError as e:
         raise InputError(f"{where} is not a saved function of symc: {e.what}",
-                         help="it is damaged, or of another version: compile and save the function again") from None
+                         help="it is damaged, of another version, or something else: save the function again") from None
     except JUNK as e:
         said = f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
         raise InputError(f"{where} is not a saved function of symc", help=said) from None

@@ -125,7 +125,7 @@ def test_text_is_read_again(name: str) -> None:
         text = print_function(s.function)
         assert DTYPE_NAMES[dtype] + "[" in text and print_function(parse(text)) == text
     said = {s.op.name for s in found for v in s.outputs if dtype in v.attrs.values()}
-    assert {"cast", "random_normal"} & said == {"cast"} & said != set()
+    assert "cast" in said
 
 
 def check_compiled(name: str, ops: list[Op], **target: Any) -> None:
