@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.language.helpers import Helper, Widths
+from symc.codegen.language.native import Outside
 from symc.codegen.language.syntax import SIGNS, Unsupported, every
-from symc.codegen.language.typed import FLOATS, Pointer, Scalar, Spelled, Value
+from symc.codegen.language.typed import FLOATS, TYPES, Pointer, Scalar, Spelled, Value
 
 #: What a text calls that is no function of the library: of the writer of a function and of scalars.
 Primitive = Callable[[Any, Sequence[Scalar]], Scalar]
@@ -51,6 +52,26 @@ class Expressions(Spelled):
     @abstractmethod
     def call(self, helper: Helper, xs: Sequence[Scalar]) -> Value:
         """A call of a function of the library: a scalar, or several."""
+
+    def offset(self, array: Pointer, index: Scalar) -> Pointer:
+        """The elements of an array from one on."""
+        raise Unsupported("a part of an array")
+
+    def either(self, condition: Scalar, a: Pointer, b: Pointer) -> Pointer:
+        """Either of two arrays."""
+        raise Unsupported("a choice of arrays")
+
+    def memory(self, t: str, n: Scalar) -> Pointer:
+        """Memory for a number of elements, while the function runs."""
+        raise Unsupported("memory")
+
+    def pointer(self, t: str, address: Scalar) -> Pointer:
+        """What lies at an address."""
+        raise Unsupported("an address")
+
+    def outside(self, function: Outside, xs: Sequence[Value]) -> Value:
+        """A call of a function of another library."""
+        raise Unsupported(f"a call of {function.name}")
 
     @abstractmethod
     def choice(self, condition: Scalar, body: ast.expr, orelse: ast.expr) -> Scalar:
@@ -139,6 +160,8 @@ class Expressions(Spelled):
 
     def of_IfExp(self, e: ast.IfExp) -> Value:
         condition = self.truth(self.scalar(e.test))
+        if condition.number is not None:
+            return self.value(e.body if condition.number else e.orelse)
         rare = self.helper(getattr(e.body.func, "id", ""), narrow=False) if isinstance(e.body, ast.Call) else None
         if rare is not None and rare.rarely:
             return self.rarely(condition, rare, e)
@@ -147,7 +170,10 @@ class Expressions(Spelled):
         if isinstance(e.body, ast.Tuple) and isinstance(e.orelse, ast.Tuple):
             pairs = zip(e.body.elts, e.orelse.elts, strict=True)
             return [self.select(condition, self.scalar(a), self.scalar(b)) for a, b in pairs]
-        return self.select(condition, self.scalar(e.body), self.scalar(e.orelse))
+        a, b = self.value(e.body), self.value(e.orelse)
+        if isinstance(a, Pointer) and isinstance(b, Pointer):
+            return self.either(condition, a, b)
+        return self.select(condition, a, b)
 
     def is_dear(self, e: ast.expr) -> bool:
         """True if an expression calls what should not run for nothing."""
@@ -161,9 +187,12 @@ class Expressions(Spelled):
                     return True
         return False
 
-    def of_Subscript(self, e: ast.Subscript) -> Scalar:
+    def of_Subscript(self, e: ast.Subscript) -> Value:
         found = self.value(e.value)
         if isinstance(found, Pointer):
+            if isinstance(e.slice, ast.Slice):
+                assert e.slice.lower is not None
+                return self.offset(found, self.cast(self.scalar(e.slice.lower), "i64"))
             return self.element(e)
         index = self.scalar(e.slice)
         if isinstance(found, list):
@@ -179,14 +208,28 @@ class Expressions(Spelled):
         if isinstance(e.func, ast.Attribute) and e.func.attr == "conjugate":
             z = self.scalar(e.func.value)
             return self.pair(z.type, self.part(z, 0), self.negative(self.part(z, 1)))
-        xs = [self.value(a) if name == "polled" else self.scalar(a) for a in e.args]
+        if name in ("memory", "pointer"):
+            return getattr(self, name)(self.dtype(e.args[0]), self.scalar(e.args[1]))
+        xs = [self.value(a) for a in e.args]
+        if not all(isinstance(x, Scalar | Pointer) for x in xs):
+            raise Unsupported("more than one number")
         found = self.primitive(name)
         if found is not None:
             return found(self, xs)
+        if isinstance(known := self.meaning(name), Outside):
+            return self.outside(known, xs)
         helper = self.helper(name, narrow=bool(xs) and xs[0].type in ("f32", "u32"))
         if helper is None:
             raise Unsupported(f"the function {name}")
         return self.call(helper, xs)
+
+    def dtype(self, e: ast.expr) -> str:
+        """A dtype by its name, or that of the elements of an array."""
+        name = getattr(e, "id", "")
+        found = self.names.get(name)
+        if name not in TYPES and not isinstance(found, Pointer):
+            raise Unsupported(f"the type {name}")
+        return found.element if isinstance(found, Pointer) else name
 
     def helper(self, name: str, narrow: bool) -> Helper | None:
         """The function of the library that a name means; None for a primitive and what is none."""

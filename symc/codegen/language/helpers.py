@@ -114,6 +114,11 @@ def inlined(function: Callable[..., Any]) -> Helper:
     return Helper(function)
 
 
+def native(function: Callable[..., Any]) -> Helper:
+    """A function that others call, with addresses: its parameters say what lies there (``llvm_natives``)."""
+    return Helper(function)
+
+
 def called(function: Callable[..., Any]) -> Helper:
     """A function that is compiled once, and called."""
     return Helper(function, called=True)

@@ -70,7 +70,10 @@ class Statements(Expressions):
         pass
 
     def on_Expr(self, s: ast.Expr) -> None:
-        if not isinstance(s.value, ast.Constant):
+        """A comment, or a call for what it does."""
+        if isinstance(s.value, ast.Call):
+            self.value(s.value)
+        elif not isinstance(s.value, ast.Constant):
             raise Unsupported("an expression as a statement")
 
     def on_Assign(self, s: ast.Assign) -> None:
@@ -110,7 +113,10 @@ class Statements(Expressions):
         self.update(name, self.cast(value, t))
 
     def on_Return(self, s: ast.Return) -> None:
-        assert s.value is not None
+        if s.value is None:
+            self.give_back([])
+            self.open = False
+            return
         found: Any = [self.scalar(e) for e in s.value.elts] if isinstance(s.value, ast.Tuple) else self.value(s.value)
         if isinstance(found, list):
             self.result = self.result or tuple(x.type for x in found)

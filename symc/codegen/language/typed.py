@@ -34,6 +34,12 @@ class Pointer:
 
     def __init__(self, element: str, ref: str):
         self.element, self.ref = element, ref
+        self.type = f"{element}*"
+
+
+def of_type(t: str, ref: str) -> Scalar | Pointer:
+    """What is called ``ref`` and of a type."""
+    return Pointer(t[:-1], ref) if t.endswith("*") else Scalar(t, ref)
 
 
 #: A value while a function is read: a scalar, several of them, a pointer, or Python numbers.

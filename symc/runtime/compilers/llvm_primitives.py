@@ -203,6 +203,14 @@ def _of_scipy(key: str) -> Primitive:
     return apply
 
 
+def _address(f: Instructions, xs: Sequence[Scalar]) -> Scalar:
+    return Scalar("i64", f.emit(f"ptrtoint ptr {xs[0].ref} to i64"))
+
+
+def _word(f: Instructions, xs: Sequence[Scalar]) -> Scalar:
+    return Scalar("i64", f.emit(f"load i64, ptr {xs[0].ref}, align 1"))
+
+
 def _complex(f: Instructions, xs: Sequence[Scalar]) -> Scalar:
     return f.pair("c64" if all(x.type == "f32" for x in xs) else "c128", xs[0], xs[1])
 
@@ -249,6 +257,9 @@ PRIMITIVES: dict[str, Primitive] = {
     "from_half": _from_half,
     "to_half": _to_half,
     "to_int": _to_int,
+    "address": _address,
+    "unlikely": lambda f, xs: f.truth(xs[0]),
+    "word": _word,
     "polled": lambda f, xs: Scalar("bool", f.emit(f.module.polled(xs[0]))),
     "bits64": _bits("f64", "i64"),
     "float64_of": _bits("i64", "f64"),

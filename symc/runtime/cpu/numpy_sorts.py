@@ -51,7 +51,7 @@ def _table(dtype: np.dtype) -> Any:
 
 def is_stable(dtype: np.dtype) -> bool:
     """True if the stable function is called: the faster one of bytes, which it counts. (Of zeros of other floats
-    `sort_ir` mends the order.)"""
+    `routines.line_sorts` mends the order.)"""
     return dtype.itemsize == 1 or dtype == np.float16
 
 

@@ -11,9 +11,9 @@ from symc.ir.op import Sorting
 from symc.ir.ops.sort import top_places
 from symc.ir.types import DTYPE_NAMES
 from symc.ir.value import Value
+from symc.runtime import routines
 from symc.runtime.cpu import numpy_sorts
 from symc.runtime.cpu.lowering import Lowering
-from symc.runtime.cpu.native import sort_ir
 from symc.runtime.cpu.native.instructions import Op
 
 
@@ -42,11 +42,11 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
 
     sizes = [lowering.integer(k) for k in (rows, n, inner)]
     if form.places:
-        code.call(sort_ir.entry(f"argsort_{dtype}"), [
+        code.call(routines.entry("line_sorts", f"argsort_{dtype}"), [
             writes[0], reads[0], memory(x.dtype.itemsize), memory(8), status, *sizes, function(f"argsort {dtype}"),
             function("sort i64")])
     else:
-        code.call(sort_ir.entry(f"sort_{dtype}"), [
+        code.call(routines.entry("line_sorts", f"sort_{dtype}"), [
             writes[0], reads[0], memory(x.dtype.itemsize), status, *sizes, function(f"sort {dtype}")])
     lowering.unless_zero(status, reference)
     return True
@@ -56,7 +56,7 @@ def _top(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[in
     x, axis, k = v.operands[0], v.attrs["axis"], v.attrs["k"]
     sizes = [*_lines(lowering, x, axis), k]
     work = [lowering.workspace(k * width) for width in (x.dtype.itemsize, 8)]
-    entry = sort_ir.entry(f"{'bottom' if v.attrs['least'] else 'top'}_{DTYPE_NAMES[x.dtype]}")
+    entry = routines.entry("line_sorts", f"{'bottom' if v.attrs['least'] else 'top'}_{DTYPE_NAMES[x.dtype]}")
     lowering.code.call(entry, [writes[0], reads[0], *work, *[lowering.integer(n) for n in sizes]])
 
 

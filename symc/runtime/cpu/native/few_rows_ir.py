@@ -60,7 +60,7 @@ class Vectors(native_ir.Functions):
 
     def vectors(self, size: int) -> None:
         """Declare vectors of so many bytes."""
-        self.real, _ = self.parts(self.letter)
+        self.real = self.real_type(self.letter)
         self.bytes = 4 if self.letter == "s" else 8
         self.lanes = size // self.bytes
         self.vector = self.ir.VectorType(self.real, self.lanes)

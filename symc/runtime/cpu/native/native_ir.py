@@ -1,7 +1,6 @@
-"""Native functions of our own with the convention of BLAS and LAPACK: every argument is an address.
+"""Native functions of vectors, written through a builder: every argument is an address, as BLAS has it.
 
-Sizes are addresses of 64-bit integers. What the functions do is said in `lapack_ir` and `blas_ir`; here is how they are
-written and compiled.
+Sizes are addresses of 64-bit integers. Functions of numbers are in the language of kernels (``symc.runtime.routines``).
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ _lock = new_lock()
 _addresses: dict[type[Functions], Callable[[str], int]] = {}
 
 
-def entry(name: str, module: type[Functions], letter: str = "", vectorized: bool | None = None) -> Symbol:
+def entry(name: str, module: type[Functions], letter: str = "") -> Symbol:
     """A function of a module, which is compiled once; of that for a kind of numbers, if there is one for each."""
     if letter:
-        module = _variant(module, letter, module.vectorized if vectorized is None else vectorized)
+        module = _variant(module, letter)
     with _lock:
         if module not in _addresses:
             level = 3 if module.vectorized else 2
@@ -34,9 +33,8 @@ def entry(name: str, module: type[Functions], letter: str = "", vectorized: bool
 
 
 @cache
-def _variant(module: type[Functions], letter: str, vectorized: bool) -> type[Functions]:
-    return type(module.__name__, (module,), {"letter": letter, "vectorized": vectorized,
-                                             "__module__": module.__module__})
+def _variant(module: type[Functions], letter: str) -> type[Functions]:
+    return type(module.__name__, (module,), {"letter": letter, "__module__": module.__module__})
 
 
 def _text(functions: type[Functions]) -> str:
@@ -62,8 +60,6 @@ class Functions(ABC):
         self.module, self.ir, self.i64, self.i32 = module, ir, ir.IntType(64), ir.IntType(32)
         self.names: list[str] = []
         self.b: Any = None
-        words = self.i64.as_pointer()
-        self.memcpy = ir.Function(module, ir.FunctionType(words, [words, words, self.i64]), "memcpy")
 
     @abstractmethod
     def write(self) -> None:
@@ -94,7 +90,6 @@ class Functions(ABC):
         """``body(k)`` for start <= k < stop."""
         loop(self.b, start, stop, body)
 
-    def parts(self, letter: str) -> tuple[Any, int]:
-        """The type of the real numbers of an element, and how many there are."""
-        real = self.ir.FloatType() if letter in "sc" else self.ir.DoubleType()
-        return real, 2 if letter in "cz" else 1
+    def real_type(self, letter: str) -> Any:
+        """The type of real numbers of a letter of BLAS."""
+        return self.ir.FloatType() if letter == "s" else self.ir.DoubleType()

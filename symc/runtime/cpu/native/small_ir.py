@@ -41,7 +41,7 @@ class _Functions(native_ir.Functions):
     def write(self) -> None:
         what, _, kind = self.letter.rpartition("_")
         size, _, lanes = kind[1:].partition("x")
-        self.n, self.real = int(size), self.parts(kind[0])[0]
+        self.n, self.real = int(size), self.real_type(kind[0])
         self.lanes = int(lanes) if lanes else few_rows_ir.vector_bytes() // (4 if kind[0] == "s" else 8)
         self.vector = self.ir.VectorType(self.real, self.lanes)
         self.bits = self.ir.VectorType(self.ir.IntType(1), self.lanes)

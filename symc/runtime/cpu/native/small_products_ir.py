@@ -33,7 +33,7 @@ class _Functions(native_ir.Functions):
         _, how, letter, *sizes = self.letter.split("_")
         self.m, self.n, self.k = map(int, sizes)
         self.trans_a, self.trans_b = (c == "t" for c in how)
-        self.real, _ = self.parts(letter)
+        self.real = self.real_type(letter)
         elements = max(self.m * self.n, self.m * self.k, self.k * self.n)
         self.flat = elements * (4 if letter == "s" else 8) <= 64
         self.width = self.m * self.n if self.flat else self.n
