@@ -14,9 +14,14 @@ from symc.codegen.language.helpers import Helper, Widths
 from symc.codegen.language.native import Outside
 from symc.codegen.language.syntax import SIGNS, Unsupported, every
 from symc.codegen.language.typed import FLOATS, TYPES, Pointer, Scalar, Spelled, Value
+from symc.ir.record import Numbers
 
 #: What a text calls that is no function of the library: of the writer of a function and of scalars.
 Primitive = Callable[[Any, Sequence[Scalar]], Scalar]
+
+
+#: The methods that read expressions, by the kinds of these.
+_READERS = {kind: f"of_{kind.__name__}" for kind in ast.expr.__subclasses__()}
 
 
 class Expressions(Spelled):
@@ -61,12 +66,16 @@ class Expressions(Spelled):
         """Either of two arrays."""
         raise Unsupported("a choice of arrays")
 
+    def function(self, helper: Helper) -> Pointer:
+        """The address of a function, which says what its parameters are."""
+        raise Unsupported(f"the function {helper.name} as a value")
+
     def memory(self, t: str, n: Scalar) -> Pointer:
         """Memory for a number of elements, while the function runs."""
         raise Unsupported("memory")
 
     def pointer(self, t: str, address: Scalar) -> Pointer:
-        """What lies at an address."""
+        """The elements at an address."""
         raise Unsupported("an address")
 
     def outside(self, function: Outside, xs: Sequence[Value]) -> Value:
@@ -93,7 +102,7 @@ class Expressions(Spelled):
         return self.cast(x, "bool")
 
     def value(self, e: ast.expr) -> Value:
-        read = getattr(self, f"of_{type(e).__name__}", None)
+        read = getattr(self, _READERS.get(type(e), ""), None)
         if read is None:
             raise Unsupported(type(e).__name__)
         return read(e)
@@ -109,6 +118,8 @@ class Expressions(Spelled):
         found = self.meaning(e.id)
         if found is None:
             raise Unsupported(f"the name {e.id}")
+        if isinstance(found, Helper):
+            return self.function(found)
         if isinstance(found, np.ndarray):
             return tuple(found.tolist())
         return found if isinstance(found, tuple) else self.literal(found)
@@ -118,6 +129,9 @@ class Expressions(Spelled):
             return self.literal(getattr(math, e.attr))
         if e.attr in ("real", "imag"):
             return self.part(self.scalar(e.value), ("real", "imag").index(e.attr))
+        known = self.meaning(getattr(e.value, "id", ""))
+        if isinstance(known, Numbers):
+            return self.literal(getattr(known, e.attr))
         raise Unsupported(f".{e.attr}")
 
     def of_UnaryOp(self, e: ast.UnaryOp) -> Scalar:

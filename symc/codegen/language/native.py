@@ -32,5 +32,9 @@ class Outside:
 #: ``memory(T, n)`` is a number n of elements, of a dtype or of that of an array; ``pointer(T, k)`` what lies at an
 #: address, ``address(array)`` where it lies, ``word(bytes)`` eight bytes, wherever they lie.
 memory, pointer, address, word = map(Primitive, ("memory", "pointer", "address", "word"))
+#: Words that several threads read and write: ``atomic_add`` gives what was there; ``atomic_exchange(place, old, new)``
+#: whether that was ``old``, and is now ``new``.
+atomic_load, atomic_store, atomic_add, atomic_exchange = map(
+    Primitive, ("atomic_load", "atomic_store", "atomic_add", "atomic_exchange"))
 #: A condition that rarely holds, of an `if`.
 unlikely = Primitive("unlikely")

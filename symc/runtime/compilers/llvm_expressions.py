@@ -111,6 +111,10 @@ class Blocks(Instructions):
         self.head.append(f"  %v{self.count} = alloca [{n.ref} x {LLVM[t]}]\n")
         return Pointer(t, f"%v{self.count}")
 
+    def function(self, helper: Helper) -> Pointer:
+        kinds = [ast.unparse(a.annotation.slice) for a in helper.tree.args.args]  # type: ignore[union-attr]
+        return Pointer("u8", f"@{self.module.helper(helper, tuple(f'{t}*' for t in kinds))[0]}")
+
     def pointer(self, t: str, address: Scalar) -> Pointer:
         return Pointer(t, self.emit(f"inttoptr i64 {address.ref} to ptr"))
 

@@ -211,6 +211,23 @@ def _word(f: Instructions, xs: Sequence[Scalar]) -> Scalar:
     return Scalar("i64", f.emit(f"load i64, ptr {xs[0].ref}, align 1"))
 
 
+def _atomic(name: str) -> Primitive:
+    def apply(f: Instructions, xs: Sequence[Scalar]) -> Scalar:
+        place, *given = xs
+        words = [f"i64 {f.cast(x, 'u64').ref}" for x in given]
+        if name == "store":
+            f.lines.append(f"  store atomic {words[0]}, ptr {place.ref} seq_cst, align 8\n")
+            return given[0]
+        if name == "exchange":
+            pair = f.emit(f"cmpxchg ptr {place.ref}, {words[0]}, {words[1]} seq_cst seq_cst")
+            return Scalar("bool", f.emit(f"extractvalue {{ i64, i1 }} {pair}, 1"))
+        text = (f"load atomic i64, ptr {place.ref} seq_cst, align 8" if name == "load"
+                else f"atomicrmw add ptr {place.ref}, {words[0]} seq_cst")
+        return Scalar("u64", f.emit(text))
+
+    return apply
+
+
 def _complex(f: Instructions, xs: Sequence[Scalar]) -> Scalar:
     return f.pair("c64" if all(x.type == "f32" for x in xs) else "c128", xs[0], xs[1])
 
@@ -258,6 +275,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "to_half": _to_half,
     "to_int": _to_int,
     "address": _address,
+    **{f"atomic_{name}": _atomic(name) for name in ("load", "store", "add", "exchange")},
     "unlikely": lambda f, xs: f.truth(xs[0]),
     "word": _word,
     "polled": lambda f, xs: Scalar("bool", f.emit(f.module.polled(xs[0]))),

@@ -20,8 +20,7 @@ from symc.runtime.cache.machine_code import Symbol
 from symc.runtime.cpu.arithmetic import All, Arithmetic, Formula, Less, largest
 from symc.runtime.cpu.executable import ALIGN, Executable, Template
 from symc.runtime.cpu.native.instructions import ARITIES, GROW, NEVER, REFUSED, STRAIGHT, Op, Word
-from symc.runtime.cpu.native.pool_words import MOST_WORDS, Pool
-from symc.runtime.cpu.native.product_ir import ROUTINE
+from symc.runtime.cpu.native.pool_words import MOST_WORDS, ROUTINE, Pool
 
 #: From how many multiplications on BLAS may use threads of its own.
 ALONE = 4096

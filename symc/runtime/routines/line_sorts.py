@@ -18,7 +18,7 @@ line_sorter, places_sorter = Outside("", "ippp"), Outside("", "ipppp")
 
 
 def texts(name: str) -> Texts:
-    """The one of that name, which ends in a dtype."""
+    """The function of that name, which ends in a dtype."""
     what, dtype = name.split("_")
     known = RECORDS[DTYPES[dtype]]
     floats = known.memory in ("f32", "f64")

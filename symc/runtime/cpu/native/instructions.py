@@ -30,8 +30,8 @@ class Op(metaclass=Numbers):
     AGAIN = 15  #        (target)                     jump back
     LAP = 16  #          (a, limit)                   a lap of the clock, see `Lap`; logged as one of the first `limit`
     PIECES = 17  #       (entry, args, first, n, count, units, grain, most, ends, worth, *s)  as LAUNCH, by several
-    #                                                 threads if it is worth it (1, else 0), see `pool_ir`; the entry
-    #                                                 may be the number of a word of the pool
+    #                                                 threads if it is worth it (1, else 0), see `pool_functions`;
+    #                                                 the entry may be the number of a word of the pool
     JUMP_UNLESS_ZERO = 18  # (a, target)              jump if the i64 at address S[a] is not 0
     STOP_IF_FAILED = 19  # ()                         stop if Python has failed in a kernel, which was given SELF
     ARGUMENT = 20  #     (a, n, dims, type)           S[a], an array object of n axes, becomes where its data is; its

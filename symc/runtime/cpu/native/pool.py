@@ -1,4 +1,4 @@
-"""The native thread pool of this process: its words, and the functions that use them, which ``pool_ir`` writes."""
+"""The native thread pool of this process: its words, and the functions that use them, see ``pool_functions``."""
 
 from __future__ import annotations
 
@@ -47,10 +47,7 @@ def words() -> Any:
 
 
 def _text() -> str:
-    from symc.runtime.cpu.native import assembly, limit_ir, parallel_ir, pool_ir, product_ir
+    from symc.runtime.compilers import llvm_natives
+    from symc.runtime.cpu.native import pool_functions
 
-    module = assembly.Module()
-    for writer in (pool_ir.Prepare, parallel_ir.Parallel, limit_ir.Limit):
-        writer(module, assembly).write()
-    product_ir.write(module, assembly)
-    return str(module)
+    return llvm_natives.text(pool_functions.texts())
