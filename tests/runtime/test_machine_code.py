@@ -87,7 +87,8 @@ def native_modules() -> dict[str, Callable[[], str]]:
     found = {"executor": lambda: executor_ir.text(ALL), "straight executor": lambda: executor_ir.text(STRAIGHT),
              "entry": entry_ir.text, "pool": pool._text}
     dtypes = [DTYPE_NAMES[d] for d in ARITHMETIC if d.kind != "c"]
-    parts = {**dict.fromkeys(("blas_loops", "lapack_loops", "mirror"), BLAS), "substitution": "sd", "line_sorts": [
+    parts = {**dict.fromkeys(("blas_loops", "lapack_loops", "mirror"), BLAS), "substitution": "sd",
+             "line_selection": [d for d in dtypes if d != "f16"], "line_sorts": [
         f"{name}_{d}" for d in dtypes for name in ("sort", "argsort", "top", "bottom") if name in ("sort", "argsort")
         or d != "f16"]}
     for info in pkgutil.iter_modules(routines.__path__):

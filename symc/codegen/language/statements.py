@@ -9,7 +9,7 @@ from typing import Any
 
 from symc.codegen.language.expressions import Expressions
 from symc.codegen.language.syntax import SIGNS, Unsupported, as_load, assigned, jumps
-from symc.codegen.language.typed import Scalar, Value, common
+from symc.codegen.language.typed import Pointer, Scalar, Value, common
 
 
 class Statements(Expressions):
@@ -101,7 +101,9 @@ class Statements(Expressions):
             raise Unsupported("this target")
 
     def name(self, name: str, value: Value) -> None:
-        """Bind a name: to a value, or, if that changes, to a variable."""
+        """Bind a name: to a value, or, if that changes, to a variable. An array's does not."""
+        if isinstance(value, Pointer) and name in self.assigned and name in self.names:
+            raise Unsupported(f"{name}, an array that changes")
         if name not in self.assigned or not isinstance(value, Scalar):
             self.bind(name, value)
             return

@@ -8,7 +8,7 @@ import numpy as np
 
 from symc.ir.dim import Size, product
 from symc.ir.op import Sorting
-from symc.ir.ops.sort import top_places
+from symc.ir.ops.sort import order_statistics, top_places
 from symc.ir.types import DTYPE_NAMES
 from symc.ir.value import Value
 from symc.runtime import routines
@@ -25,7 +25,7 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
         lowering.choose(v.operands[0].shape[v.attrs["axis"]], v.attrs["k"], reference,
                         lambda: _top(lowering, v, reads, writes))
         return True
-    if not isinstance(form, Sorting) or not numpy_sorts.known():
+    if not (isinstance(form, Sorting) or v.op is order_statistics) or not numpy_sorts.known():
         return False
     x, axis, code = v.operands[0], v.attrs["axis"], lowering.code
     rows, n, inner = _lines(lowering, x, axis)
@@ -41,7 +41,11 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
         return slot
 
     sizes = [lowering.integer(k) for k in (rows, n, inner)]
-    if form.places:
+    if v.op is order_statistics:
+        work = lowering.workspace(3 * n * x.dtype.itemsize)
+        code.call(routines.entry("line_selection", f"select_{dtype}"), [
+            writes[0], *reads, work, status, *sizes, lowering.integer(v.shape[axis]), function(f"sort {dtype}")])
+    elif form.places:  # type: ignore[union-attr]
         code.call(routines.entry("line_sorts", f"argsort_{dtype}"), [
             writes[0], reads[0], memory(x.dtype.itemsize), memory(8), status, *sizes, function(f"argsort {dtype}"),
             function("sort i64")])

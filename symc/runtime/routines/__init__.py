@@ -15,7 +15,7 @@ from symc.ir.locks import new_lock
 from symc.runtime.cache.machine_code import Symbol, load_module
 
 #: Modules whose loops go over many numbers: they are vectorized, which takes longer to compile.
-_VECTORIZED = ("blas_loops", "substitution")
+_VECTORIZED = ("blas_loops", "substitution", "line_selection")
 #: Modules of which few programs need more than one routine: each is machine code of its own.
 _ALONE = ("line_sorts",)
 _lock = new_lock()
