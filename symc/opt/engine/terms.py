@@ -224,6 +224,11 @@ def scale_apart(x: Value) -> tuple[float, list[Term]]:
     return (number, rest) if 0 < number < np.inf else (1.0, flatten(x, "product"))
 
 
+def everywhere(v: Value) -> Value | None:
+    """The value of rank 0 that ``v`` repeats in all its elements."""
+    return v.operands[0] if v.op is broadcast and not v.attrs["axes"] else None
+
+
 def splat_like(number: Any, like: Value) -> Value:
     """A number in every element of a value of the type of ``like``."""
     return splat(Array(np.asarray(number, like.dtype)), like.type)

@@ -22,8 +22,8 @@ from symc.ir.ops.leaf import get
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import log
-from symc.ir.ops.matrix import product, swapped
-from symc.ir.ops.shape import broadcast, in_order, in_shape, reshape, transpose
+from symc.ir.ops.matrix import product, swapped, swapped_of
+from symc.ir.ops.shape import broadcast, in_order, in_shape, reshape
 from symc.ir.ops.solve import cho_solve, inv, lu_solve, solve, solve_triangular
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
@@ -37,15 +37,6 @@ Axes = tuple[int, ...]
 
 def _square(*shape: int) -> Value:
     return leaves(1, {}, shape or (3, 3))[0]
-
-
-def transposed_of(v: Value) -> Value | None:
-    """The y of which ``v`` is the transposed matrices."""
-    v = bare(v)
-    n = v.ndim
-    if v.op is not transpose or v.attrs["perm"] != (*range(n - 2), n - 1, n - 2):
-        return None
-    return v.operands[0]
 
 
 # --- products with inverses -------------------------------------------------------------------------------------------
@@ -204,7 +195,7 @@ def inverse_of_inverse(v: Value) -> Value | None:
     (a,) = v.operands
     if bare(a).op is inv:
         return bare(a).operands[0]
-    y = transposed_of(a)
+    y = swapped_of(bare(a))
     return swapped(inv(y)) if y is not None else None
 
 
@@ -253,7 +244,7 @@ def determinant_of_made(v: Value, context) -> Value | None:
         return None
     if bare(a).op is inv:
         return determinant(v, [(bare(a).operands[0], None)], inverse=True)
-    y = transposed_of(a)
+    y = swapped_of(bare(a))
     if y is not None:
         return determinant(v, [(y, None)])
     found = square_factors(a)

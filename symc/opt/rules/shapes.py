@@ -16,6 +16,7 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import leaf
+from symc.opt.engine.terms import everywhere
 from symc.opt.facts.forms import common_axes, unit_axes
 
 # --- movements that move nothing --------------------------------------------------------------------------------------
@@ -182,10 +183,8 @@ def broadcast_of_expanded(v: Value) -> Value | None:
 )
 def reshape_of_repeated(v: Value) -> Value | None:
     """One number everywhere, in any shape."""
-    (x,) = v.operands
-    return (
-        broadcast(x.operands[0], axes=(), shape=v.shape) if x.op is broadcast and not x.attrs["axes"] else None
-    )
+    number = everywhere(v.operands[0])
+    return None if number is None else broadcast(number, axes=(), shape=v.shape)
 
 
 @rewrite(
