@@ -25,7 +25,7 @@ def users(values: Iterable[Value]) -> dict[Value, list[Value]]:
 
 
 def use_counts(values: Sequence[Value], results: Iterable[Value]) -> dict[Value, int]:
-    """How often each value is an operand or a result."""
+    """The number of times that each value is an operand or a result."""
     out = dict.fromkeys(values, 0)
     for o in (*[o for v in values for o in v.operands], *results):
         out[o] += 1

@@ -33,7 +33,7 @@ def worth_having(ways: Sequence[Way], cost: Callable[[Way], Size],
 
 
 def cheapest(costs: Sequence[Size]) -> Value:
-    """Which costs least, for a `cond`: of two a bool, else a number."""
+    """The place of the least cost, for a `cond`: of two a bool, else a number."""
     first, *others = [size(value=c) for c in costs]
     if len(others) == 1:
         return le(first, others[0])

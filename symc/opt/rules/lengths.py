@@ -8,7 +8,7 @@ from symc.ir.op import splat
 from symc.ir.ops.arithmetic import abs_, hypot, maximum, mul
 from symc.ir.ops.compare import gt, le
 from symc.ir.ops.elementwise import like
-from symc.ir.ops.linalg import dot
+from symc.ir.ops.linalg import adds_squares, dot
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import log, log1p, sqrt
 from symc.ir.ops.reduce import norm, sum_
@@ -84,18 +84,10 @@ def _length(x: Value, facts) -> Value | None:
 
 def _root_of_sum(s: Value) -> Value | None:
     """The norm of what ``s`` is the sum of squares of."""
-    if s.op is dot:
-        return _root_of_dot(s)
+    if adds_squares(s) and list(s.attrs["batch"][0]) == sorted(s.attrs["batch"][0]):
+        return norm(s.operands[0], axes=tuple(sorted(s.attrs["contract"][0])))
     x = _square_of(s.operands[0]) if s.op is sum_ else None
     return None if x is None else norm(x, axes=s.attrs["axes"])
-
-
-def _root_of_dot(d: Value) -> Value | None:
-    (x, y), (axes, same), (batch, batched) = d.operands, d.attrs["contract"], d.attrs["batch"]
-    if x is not y or axes != same or batch != batched or list(batch) != sorted(batch) or \
-            len(axes) + len(batch) != x.ndim:
-        return None
-    return norm(x, axes=tuple(sorted(axes)))
 
 
 def _root_of_scaled_sum(x: Value, facts) -> Value | None:
