@@ -46,7 +46,7 @@ def dot_of_half(v: Value) -> Value | None:
     "dot",
     kinds="iuf",
     family="decompose",
-    equation="dot(x, y) -> sum(x * y) of integers, outer and inner products, where it or a factor is small, of f(x) @ y",
+    equation="dot(x, y) -> sum(x * y) of integers, outer and inner products, where it or a factor is small, f(x) @ y",
     examples=lambda: [
         _example("i32", ((3, 4), (4, 5)), ((1,), (0,))),
         _example("i64", ((3, 4), (5, 4)), ((1,), (1,))),
