@@ -14,6 +14,7 @@ from typing import Any
 from symc.ir.locks import new_lock
 from symc.runtime.cache.machine_code import Symbol, load_module
 from symc.runtime.cpu.native.loops import loop
+from symc.runtime.cpu.native.words_ir import Words
 
 _lock = new_lock()
 _addresses: dict[type[Functions], Callable[[str], int]] = {}
@@ -45,7 +46,7 @@ def _text(functions: type[Functions]) -> str:
     return str(module)
 
 
-class Functions(ABC):
+class Functions(Words, ABC):
     """Writes the functions of a module. Indices are 64 bits wide."""
 
     vectorized = False  # for loops over many numbers; compiling takes longer
@@ -56,32 +57,16 @@ class Functions(ABC):
         """Title of the module, which tells it apart from others."""
         return f"{cls.__module__}.{cls.letter}"
 
-    def __init__(self, module: Any, ir: Any):
-        self.module, self.ir, self.i64, self.i32 = module, ir, ir.IntType(64), ir.IntType(32)
-        self.names: list[str] = []
-        self.b: Any = None
-
     @abstractmethod
     def write(self) -> None:
         """Write all functions of the module."""
 
-    def const(self, k: int) -> Any:
-        return self.ir.Constant(self.i64, k)
-
     @contextmanager
     def function(self, name: str, count: int) -> Iterator[list[Any]]:
-        words = self.i64.as_pointer()
-        f = self.ir.Function(self.module, self.ir.FunctionType(self.ir.VoidType(), [words] * count), f"symc_{name}")
-        self.names.append(name)
+        f = self.ir.Function(self.module, self.ir.FunctionType(self.void, [self.words] * count), f"symc_{name}")
         self.b = self.ir.IRBuilder(f.append_basic_block("entry"))
         yield list(f.args)
         self.b.ret_void()
-
-    def at(self, base: Any, index: Any, type_: Any) -> Any:
-        return self.b.gep(self.b.bitcast(base, type_.as_pointer()), [index], source_etype=type_)
-
-    def load(self, base: Any, index: Any, type_: Any) -> Any:
-        return self.b.load(self.at(base, index, type_), typ=type_)
 
     def number(self, pointer: Any) -> Any:
         return self.b.load(pointer, typ=self.i64)
@@ -89,7 +74,3 @@ class Functions(ABC):
     def count(self, start: Any, stop: Any, body: Callable[[Any], Any]) -> None:
         """``body(k)`` for start <= k < stop."""
         loop(self.b, start, stop, body)
-
-    def real_type(self, letter: str) -> Any:
-        """The type of real numbers of a letter of BLAS."""
-        return self.ir.FloatType() if letter == "s" else self.ir.DoubleType()
