@@ -17,7 +17,7 @@ from symc.codegen.language.typed import FLOATS, TYPES, Pointer, Scalar, Spelled,
 from symc.ir.record import Numbers
 
 #: What a text calls that is no function of the library: of the writer of a function and of scalars.
-Primitive = Callable[[Any, Sequence[Scalar]], Scalar]
+Primitive = Callable[[Any, Sequence[Any]], Any]
 
 
 #: The methods that read expressions, by the kinds of these.
@@ -70,14 +70,6 @@ class Expressions(Spelled):
         """The address of a function, which says what its parameters are."""
         raise Unsupported(f"the function {helper.name} as a value")
 
-    def memory(self, t: str, n: Scalar) -> Pointer:
-        """Memory for a number of elements, while the function runs."""
-        raise Unsupported("memory")
-
-    def pointer(self, t: str, address: Scalar) -> Pointer:
-        """The elements at an address."""
-        raise Unsupported("an address")
-
     def outside(self, function: Outside, xs: Sequence[Value]) -> Value:
         """A call of a function of another library."""
         raise Unsupported(f"a call of {function.name}")
@@ -120,6 +112,8 @@ class Expressions(Spelled):
             raise Unsupported(f"the name {e.id}")
         if isinstance(found, Helper):
             return self.function(found)
+        if e.id in TYPES or isinstance(found, str):
+            return e.id if e.id in TYPES else found
         if isinstance(found, np.ndarray):
             return tuple(found.tolist())
         return found if isinstance(found, tuple) else self.literal(found)
@@ -222,28 +216,18 @@ class Expressions(Spelled):
         if isinstance(e.func, ast.Attribute) and e.func.attr == "conjugate":
             z = self.scalar(e.func.value)
             return self.pair(z.type, self.part(z, 0), self.negative(self.part(z, 1)))
-        if name in ("memory", "pointer"):
-            return getattr(self, name)(self.dtype(e.args[0]), self.scalar(e.args[1]))
         xs = [self.value(a) for a in e.args]
-        if not all(isinstance(x, Scalar | Pointer) for x in xs):
+        if not all(isinstance(x, Scalar | Pointer | str) for x in xs):
             raise Unsupported("more than one number")
         found = self.primitive(name)
         if found is not None:
             return found(self, xs)
         if isinstance(known := self.meaning(name), Outside):
             return self.outside(known, xs)
-        helper = self.helper(name, narrow=bool(xs) and xs[0].type in ("f32", "u32"))
+        helper = self.helper(name, narrow=bool(xs) and getattr(xs[0], "type", "") in ("f32", "u32"))
         if helper is None:
             raise Unsupported(f"the function {name}")
         return self.call(helper, xs)
-
-    def dtype(self, e: ast.expr) -> str:
-        """A dtype by its name, or that of the elements of an array."""
-        name = getattr(e, "id", "")
-        found = self.names.get(name)
-        if name not in TYPES and not isinstance(found, Pointer):
-            raise Unsupported(f"the type {name}")
-        return found.element if isinstance(found, Pointer) else name
 
     def helper(self, name: str, narrow: bool) -> Helper | None:
         """The function of the library that a name means; None for a primitive and what is none."""

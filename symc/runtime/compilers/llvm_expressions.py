@@ -30,7 +30,6 @@ class Blocks(Instructions):
 
     def __init__(self, module: Declarations, meaning: Callable[[str], Any], operands: Mapping[str, Value]):
         super().__init__(module, meaning, operands)
-        self.head: list[str] = []  # the memory of variables
         self.block = "start"
         self.loops: list[tuple[str, str]] = []  # where `continue` and `break` go
 
@@ -106,17 +105,9 @@ class Blocks(Instructions):
     def either(self, condition: Scalar, a: Pointer, b: Pointer) -> Pointer:
         return Pointer(a.element, self.emit(f"select i1 {condition.ref}, ptr {a.ref}, ptr {b.ref}"))
 
-    def memory(self, t: str, n: Scalar) -> Pointer:
-        self.count += 1
-        self.head.append(f"  %v{self.count} = alloca [{n.ref} x {LLVM[t]}]\n")
-        return Pointer(t, f"%v{self.count}")
-
     def function(self, helper: Helper) -> Pointer:
         kinds = [ast.unparse(a.annotation.slice) for a in helper.tree.args.args]  # type: ignore[union-attr]
         return Pointer("u8", f"@{self.module.helper(helper, tuple(f'{t}*' for t in kinds))[0]}")
-
-    def pointer(self, t: str, address: Scalar) -> Pointer:
-        return Pointer(t, self.emit(f"inttoptr i64 {address.ref} to ptr"))
 
     def in_table(self, numbers: Sequence[Any], t: str, index: Scalar) -> Scalar:
         table = self.module.table([self.constant(t, x).ref for x in numbers], t)
@@ -141,7 +132,7 @@ class Blocks(Instructions):
         return [Scalar(t, self.emit(f"extractvalue {llvm_type(result)} {found}, {k}")) for k, t in enumerate(result)]
 
     def outside(self, function: Outside, xs: Sequence[Value]) -> Value:
-        given = [x if isinstance(x, Pointer) or t != "p" else self.pointer("u8", x)
+        given = [x if isinstance(x, Pointer) or t != "p" else Pointer("u8", self.emit(f"inttoptr i64 {x.ref} to ptr"))
                  for t, x in zip("p" * (not function.name) + function.takes, xs, strict=True)]
         target = f"@{function.name}" if function.name else given.pop(0).ref
         result, types = _OUTSIDE[function.gives], [_OUTSIDE[t] for t in function.takes]

@@ -102,6 +102,7 @@ class Instructions(Statements):
     def __init__(self, module: Declarations, meaning: Callable[[str], Any], operands: Mapping[str, Value]):
         super().__init__(meaning, operands)
         self.module = module
+        self.head: list[str] = []  # the memory of variables
         self.lines: list[str] = []
         self.count = 0
         self.intervals: dict[tuple[str, str], Interval] = {}  # of integers, by type and name
