@@ -14,8 +14,9 @@ from collections.abc import Callable
 from symc.ir.locks import new_lock
 from symc.runtime.cache.machine_code import Symbol, load_module
 
-#: Modules whose loops go over many numbers: they are vectorized, which takes longer to compile.
-_VECTORIZED = ("blas_loops", "substitution", "line_selection")
+#: How much LLVM does for modules (1 for others): those whose loops go over many numbers are vectorized, which takes
+#: longer to compile; of what runs once in a while the least code is made.
+_LEVELS = {"blas_loops": 3, "substitution": 3, "line_selection": 3, "sections": 0}
 #: Modules of which few programs need more than one routine: each is machine code of its own.
 _ALONE = ("line_sorts",)
 _lock = new_lock()
@@ -27,7 +28,7 @@ def entry(module: str, name: str) -> Symbol:
     part = name if module in _ALONE else name.rpartition("_")[2]
     with _lock:
         if (module, part) not in _addresses:
-            level = 3 if module in _VECTORIZED else 1
+            level = _LEVELS.get(module, 1)
             _addresses[module, part] = load_module(f"{module} {part}", lambda: text(module, part), level)
     return Symbol(_addresses[module, part](f"symc_{name}"), f"own {__name__} {module} {name}")
 

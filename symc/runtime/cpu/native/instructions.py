@@ -45,8 +45,9 @@ class Op(metaclass=Numbers):
     LESS = 27  #         (a, b, c)                    S[a] = 1 if S[b] < S[c], else 0
     STOP_IF_LESS = 28  # (a, b, status)               stop with a status if S[a] < S[b]
     STOP_UNLESS_EQUAL = 29  # (a, b, status)          stop with a status unless S[a] = S[b]
-    SECTIONS = 30  #     (first, n, worth, after, *targets)  run the n sections at targets, by several threads if it is
-    #                                                 worth it (1, else 0), and jump; else go on. S[first + k]: a place
+    SECTIONS = 30  #     (first, n, worth, after, routine, *targets)  run the n sections at targets, by several threads
+    #                                                 if it is worth it (1, else 0), by a routine, and jump; else go on.
+    #                                                 S[first + k]: a place
     JOIN = 31  #         ()                           the end of a section: of one thread's work, if there are several
     CALL = 32  #         (entry, *s)                  entry(S[s[0]], ...), with as many slots as CALL + n says
 
@@ -91,6 +92,13 @@ class Lap(metaclass=Numbers):
     RUNS = 0  #   how many
     TICKS = 1  #  all in all
     LEAST = 2  #  the shortest
+
+
+class Section(metaclass=Numbers):
+    """Words of a section that runs: LEFT for it, and the place at which it stopped."""
+
+    LEFT = 0
+    PLACE = 1
 
 
 #: A number of steps that no loop takes.
