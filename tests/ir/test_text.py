@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-import symc.testing.fuzz.campaign  # noqa: F401 - declares the generators
+import symc.testing.fuzz.campaign
 from symc.ir.dtypes import DTYPES
 from symc.ir.function import Function, Input, function
 from symc.ir.op import lookup

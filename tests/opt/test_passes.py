@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from symc.__main__ import main
-from symc.errors import InternalError, PipelineError
+from symc.errors import PipelineError
 from symc.grad.reverse import vjp
 from symc.ir import location
 from symc.ir.function import Function, Input, function

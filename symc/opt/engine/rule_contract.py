@@ -15,7 +15,9 @@ from symc.ir.value import OPS, Value, first_line, held
 KINDS = "biufc"
 
 
-def wrong(f: Callable, what: str, values: Sequence[tuple[str, Any, Any]] = (), hint: str | None = None) -> PipelineError:
+def wrong(
+    f: Callable, what: str, values: Sequence[tuple[str, Any, Any]] = (), hint: str | None = None
+) -> PipelineError:
     """A mistake of the rule that ``f`` states."""
     code = getattr(extensions.innermost(f), "__code__", None)
     where = [] if code is None else [Loc(code.co_filename, code.co_firstlineno)]
