@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import scipy.stats
 import symc as sc
 from symc.stats import transforms
 from symc.stats.__main__ import page
+from tests.stats.stats_cases import CONTINUOUS, SHAPES
 
 RNG = np.random.default_rng(5)
 A = RNG.normal(size=(3, 3))
@@ -316,3 +318,38 @@ def test_both_ends_of_a_triangle_keep_their_digits(c: float):
     kept = 1 - (1 - x) == x  # by 1 - x
     for got, want, which in zip(f(x), (wanted, np.log(wanted)) * 2, (x == x, x == x, kept, kept), strict=True):
         np.testing.assert_allclose(got[which], want[which], rtol=1e-11)
+
+
+#: Distributions whose quantiles are found in all tails, and shapes at which they are compared.
+IN_TAILS = {**{n: SHAPES[n] for n in CONTINUOUS if n not in ("skewnorm", "vonmises")},
+            "t": [(0.5,), (1.0,), (3.5,), (30.0,)],
+            "beta": [(0.1, 0.2), (0.5, 0.5), (2.0, 5.0), (20.0, 0.1)], "f": [(0.3, 0.4), (2.0, 5.0), (10.0, 30.0)],
+            "truncnorm": [(-1.0, np.inf), (-np.inf, 0.5), (-1.0, 2.0), (3.0, np.inf), (-8.0, -6.0), (-1e-3, 40.0)]}
+
+
+@pytest.mark.parametrize("name", IN_TAILS)
+def test_quantiles_of_the_least_probabilities(name: str):
+    """Their probability is the one that was asked for, as far as floats next to each other can tell."""
+    d, q, v = sc.stats.DISTRIBUTIONS[name], sc.vector("q"), sc.vector("v")
+    probabilities = np.logspace(-290, -2, 25)
+    for shapes, (quantile, what) in itertools.product(IN_TAILS[name], (("ppf", "logcdf"), ("isf", "logsf"))):
+        x = sc.compile(getattr(d, quantile)(q, *shapes), [q], backend="numpy")(probabilities)
+        f = sc.compile(getattr(d, what)(v, *shapes), [v], backend="numpy")
+        before, here, after = (f(x + k * np.spacing(x)) for k in (-8, 0, 8))
+        wanted = np.log(probabilities)
+        between = (np.minimum(before, after) - 1e-9 <= wanted) & (wanted <= np.maximum(before, after) + 1e-9)
+        told = np.isfinite(x) & (np.abs(x) > 1e-300)  # others are beyond all floats
+        least, most = getattr(scipy.stats, name).support(*shapes)
+        told &= (x > least + 1e-9 * abs(least)) & (x < most - 1e-9 * abs(most))  # no floats lie between it and the end
+        assert not np.isnan(x).any()
+        assert (between | (np.abs(here - wanted) <= 1e-8 * np.abs(wanted)) | ~told).all(), (shapes, quantile)
+
+
+def test_what_is_left_out_of_a_truncated_normal_number():
+    """Probabilities near 1 are known by the rest: their logarithms are mirrored."""
+    x = np.linspace(-0.9, 30, 40)
+    for a, b in ((-1.0, np.inf), (-1.0, 35.0)):
+        d, mirrored = sc.stats.truncnorm(a, b), sc.stats.truncnorm(-b, -a)
+        np.testing.assert_allclose(np.asarray(d.logcdf(x)), np.asarray(mirrored.logsf(-x)), rtol=1e-12)
+        np.testing.assert_allclose(np.asarray(d.logcdf(x))[20:], -np.asarray(d.sf(x))[20:], rtol=1e-12)
+        assert (np.asarray(d.logcdf(x)) < 0).all()
