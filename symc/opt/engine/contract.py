@@ -1,4 +1,4 @@
-"""What a pass of a user's must keep: the interface of the function, the types of its results, and that it is closed.
+"""Checks of what a user's pass must keep: the interface of the function, the types of its results, and that it is closed.
 
 Whoever calls the compiled function knows it by its inputs and results, and plans read memory by their types. So what is
 wrong is told when the pass has run, with its line, and not by whatever comes to it next.
@@ -66,7 +66,7 @@ def _kept(p: Pass, f: Function, new: Any) -> Function:
 
 
 def _values_of(f: Function, new: Function, wrong: Callable[..., PipelineError]) -> None:
-    """Results have the types that they had, and are made of the function's own params."""
+    """Checks that results have the types that they had, and are made of the function's own params."""
     for k, (old, v) in enumerate(zip(f.body.results, new.body.results, strict=True)):
         if v.type is not old.type:
             raise wrong(f"changed the type of result {k}", [

@@ -105,7 +105,7 @@ class Provenance:
 
 
 def failure(e: Exception) -> str:
-    """What went wrong in a rule, and in which line of it."""
+    """An error of a rule as text, with the line of the rule that raised it."""
     trace = of_user(e.__traceback__)
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

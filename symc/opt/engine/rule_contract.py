@@ -1,4 +1,4 @@
-"""What a rule of a user's must state and give. What is wrong is told with the rule's line: when it is declared, where
+"""Checks of what a user's rule states and gives. What is wrong is told with the rule's line: when it is declared, where
 that shows it."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ KINDS = "biufc"
 def wrong(
     f: Callable, what: str, values: Sequence[tuple[str, Any, Any]] = (), hint: str | None = None
 ) -> PipelineError:
-    """A mistake of the rule that ``f`` states."""
+    """An error about the rule that ``f`` states."""
     code = getattr(extensions.innermost(f), "__code__", None)
     where = [] if code is None else [Loc(code.co_filename, code.co_firstlineno)]
     return PipelineError(f"rule {f.__name__} {what}", values=values, where=where, help=hint)
@@ -37,7 +37,7 @@ def two_sides(f: Callable, found: Any) -> tuple[Any, Any]:
 
 
 def check_equation(f: Callable, left: Value, right: Any, names: Mapping[Value, str]) -> None:
-    """An equation is about its variables, of which the left side binds all, and its sides have one dtype."""
+    """Raises PipelineError unless an equation is about its variables, all bound by its left side, in one type."""
     bound = set(free_inputs([left]))
     for side, v in (("left", left), ("right", right)):
         for leaf in free_inputs([v]) if isinstance(v, Value) else ():
@@ -59,7 +59,7 @@ def check_equation(f: Callable, left: Value, right: Any, names: Mapping[Value, s
 
 
 def check_stated(f: Callable, op_names: Iterable[Any] = (), kinds: str = KINDS) -> None:
-    """The kinds and ops that a rule says it is for exist."""
+    """Raises PipelineError where a rule is for dtype kinds or ops that do not exist."""
     if strange := sorted(set(kinds) - set(KINDS)):
         raise wrong(f, f"is for dtypes of kind {strange[0]!r}, which there are not",
                     hint="kinds are b (bool), i and u (integers), f (floats), c (complex): kinds='fc'")
@@ -69,7 +69,7 @@ def check_stated(f: Callable, op_names: Iterable[Any] = (), kinds: str = KINDS) 
 
 
 def given(r: Any, v: Value, new: Any) -> Value | str | None:
-    """What a rewrite gives for ``v``: a value, None, or a string that says why not."""
+    """The answer of a rewrite for ``v``: a value, None, or a string that says why not."""
     if new is None or isinstance(new, str):
         return new
     if not isinstance(new, Value):
