@@ -8,6 +8,7 @@ from typing import Any
 from symc import numpy_api as xp
 from symc import random
 from symc import special as S
+from symc.stats import skewed
 from symc.stats.continuous import HALF_LOG_2PI, LOG_2, PI, POSITIVE, ROOT_2, ROOT_2_PI, continuous
 from symc.stats.core import INF, mixed, times
 
@@ -128,8 +129,7 @@ def _skewnorm_draw(key: Any, n: Any, d: Any, a: Any) -> Any:
 skewnorm = continuous(
     "skewnorm", "The skew normal distribution.", shapes={"a": "any"},
     logpdf=lambda x, a: LOG_2 - HALF_LOG_2PI - 0.5 * x * x + S.log_ndtr(times(a, x)),
-    cdf=lambda x, a: xp.maximum(S.ndtr(x) - 2 * S.owens_t(x, a), 0.0),
-    sf=lambda x, a: xp.maximum(S.ndtr(-x) + 2 * S.owens_t(x, a), 0.0),
+    logcdf=skewed.logcdf, logsf=lambda x, a: skewed.logcdf(-x, -a),
     mean=lambda a: ROOT_2_PI * _skewed(a), var=lambda a: 1 - 2 / PI * _skewed(a) ** 2, draw=_skewnorm_draw)
 
 invgauss = continuous(
