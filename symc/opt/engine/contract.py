@@ -1,4 +1,4 @@
-"""Checks of what a user's pass must keep: the interface of the function, the types of its results, and that it is closed.
+"""Checks of what a user's pass must keep: the function's interface, the types of its results, and that it is closed.
 
 Whoever calls the compiled function knows it by its inputs and results, and plans read memory by their types. So what is
 wrong is told when the pass has run, with its line, and not by whatever comes to it next.
