@@ -12,6 +12,7 @@ from symc.ir.ops.sort import order_statistics, top_places
 from symc.ir.types import DTYPE_NAMES
 from symc.ir.value import Value
 from symc.runtime import routines
+from symc.runtime.cache.machine_code import Symbol
 from symc.runtime.cpu import numpy_sorts
 from symc.runtime.cpu.lowering import Lowering
 from symc.runtime.cpu.native.instructions import Op
@@ -35,23 +36,25 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
     def memory(itemsize: int) -> int:
         return writes[0] if inner == 1 else lowering.workspace(n * itemsize)
 
-    def function(name: str) -> int:
+    def function(symbol: Symbol) -> int:
         slot = code.slot()
-        code.emit(Op.SET, slot, numpy_sorts.entry(name))
+        code.emit(Op.SET, slot, symbol)
         return slot
 
     sizes = [lowering.integer(k) for k in (rows, n, inner)]
     if v.op is order_statistics:
         work = lowering.workspace(3 * n * x.dtype.itemsize)
         code.call(routines.entry("line_selection", f"select_{dtype}"), [
-            writes[0], *reads, work, status, *sizes, lowering.integer(v.shape[axis]), function(f"sort {dtype}")])
+            writes[0], *reads, work, status, *sizes, lowering.integer(v.shape[axis]),
+            function(numpy_sorts.entry(f"sort {dtype}")), function(routines.entry("line_counts", f"count_{dtype}"))])
     elif form.places:  # type: ignore[union-attr]
         code.call(routines.entry("line_sorts", f"argsort_{dtype}"), [
-            writes[0], reads[0], memory(x.dtype.itemsize), memory(8), status, *sizes, function(f"argsort {dtype}"),
-            function("sort i64")])
+            writes[0], reads[0], memory(x.dtype.itemsize), memory(8), status, *sizes,
+            function(numpy_sorts.entry(f"argsort {dtype}")), function(numpy_sorts.entry("sort i64"))])
     else:
         code.call(routines.entry("line_sorts", f"sort_{dtype}"), [
-            writes[0], reads[0], memory(x.dtype.itemsize), status, *sizes, function(f"sort {dtype}")])
+            writes[0], reads[0], memory(x.dtype.itemsize), status, *sizes,
+            function(numpy_sorts.entry(f"sort {dtype}"))])
     lowering.unless_zero(status, reference)
     return True
 
