@@ -14,7 +14,7 @@ from symc.ir.ops.index import gather
 from symc.ir.ops.leaf import size
 from symc.ir.ops.shape import broadcast, concat, reshape, slice_, slice_along
 from symc.ir.ops.sort import order_statistics, sort
-from symc.ir.traverse import dependent, replace
+from symc.ir.traverse import postorder, replace
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.opt.engine.pass_registry import standard_pass
@@ -41,7 +41,7 @@ def select_sorted(provenance: Provenance, f: Function) -> Function:
     hints = dict(f.hints)
     carry = carrying(f.hints, hints)
     for v, read in users.items():
-        places = {} if v in f.body.results else _places(v, read, values)
+        places = {} if v in f.body.results else _places(v, read)
         if not places:
             continue
         several = list(dict.fromkeys(places.values()))
@@ -62,12 +62,12 @@ def _may_be_long(v: Value) -> bool:
     return not isinstance(n, int) or n > SHORT
 
 
-def _places(v: Value, read: list[Value], values: list[Value]) -> dict[Value, Value]:
+def _places(v: Value, read: list[Value]) -> dict[Value, Value]:
     """The one place that each of ``read`` reads in the lines of a sort; nothing if it must be sorted."""
     found = {u: _place(u, v) for u in read}
     places = {u: p for u, p in found.items() if p is not None}
     few = len(places) == len(found) and 0 < len({*places.values()}) <= MANY
-    return places if few and dependent(values, [v]).isdisjoint(places.values()) else {}
+    return places if few and v not in postorder(list(places.values())) else {}
 
 
 def _element(u: Value, found: Value, axis: int, k: int) -> Value:
