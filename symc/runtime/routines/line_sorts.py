@@ -31,6 +31,9 @@ def texts(name: str) -> Texts:
 @native
 def sort(to: array[T], x: array[T], line: array[T], status: array[i64], rows: i64, n: i64, inner: i64, f: array[u8]):
     status[0] = 0
+    half = 1
+    while half <= n >> 1:
+        half = half << 1
     for r in range(rows):
         for c in range(inner):
             first = r * n * inner + c
@@ -39,20 +42,21 @@ def sort(to: array[T], x: array[T], line: array[T], status: array[i64], rows: i6
                 own[k] = x[first + k * inner]
             status[0] |= line_sorter(f, own, n, 0)
             if ZEROS:
-                zeros_in_order(own, x[first:], n, inner)
+                zeros_in_order(own, x[first:], n, inner, half)
             if inner != 1:
                 for k in range(n):
                     to[first + k * inner] = own[k]
 
 
 @inlined
-def zeros_in_order(own, x, n, inner):
-    """Put zeros of both signs in the order in which they were given."""
-    start = 0
-    for k in range(63):  # how many are less than 0
-        further = start + (4611686018427387904 >> k)
+def zeros_in_order(own, x, n, inner, half):
+    """Put zeros of both signs in the order in which they were given. ``half``: the greatest power of 2 up to n."""
+    start, step = 0, half
+    while step > 0:  # how many are less than 0
+        further = start + step
         if further <= n and own[further - 1] < 0:
             start = further
+        step = step >> 1
     if start + 1 < n and own[start + 1] == 0:
         for k in range(n):
             if x[k * inner] == 0:
