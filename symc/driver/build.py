@@ -37,7 +37,8 @@ def build(
         roots = [output_of(item, path) for item, path in zip(leaves, nest.paths(), strict=True)]
         changes = _updates(updates)
         if not roots and not changes:
-            raise InputError("there is nothing to compile: no outputs and no updates", where=[loc])
+            raise InputError("there is nothing to compile: no outputs and no updates", where=[loc],
+                             help="give values to compute; a function without `return` gives None")
         cells = [cell for cell, _ in changes]
         roots = substituted([*roots, *[v for _, v in changes]], givens)
         free = free_leaves([*roots, *[s.value for s in sizes]])

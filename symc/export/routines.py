@@ -141,6 +141,22 @@ def _sort(r: Routine) -> None:
     r.out.line(f"{sort}({', '.join([*sizes, _bool(not v.attrs.get('least', True)), r.reads[0], *wanted, work])});")
 
 
+def _selected(r: Routine) -> None:
+    """Elements of lanes that are sorted."""
+    v, x, out = r.value, r.shapes[0], r.out
+    a, width = v.attrs["axis"], v.dtype.itemsize
+    whole, work = out.workspace(product(x) * width), out.workspace(x[a] * (16 + width))
+    outer, n, inner, many = (out.size(s) for s in (product(x[:a]), x[a], product(x[a + 1 :]), v.shape[a]))
+    sort = out.prelude.need("sort", DTYPE_NAMES[v.dtype])
+    out.line(f"{sort}({outer}, {n}, {inner}, {n}, false, {r.reads[0]}, {whole}, NULL, {work});")
+    i, p, t = out.fresh("i"), out.fresh("p"), TYPES[RECORDS[v.dtype].memory]
+    with out.block(f"for (int64_t {i} = 0; {i} < {outer} * {many} * {inner}; {i}++)"):
+        out.line(f"int64_t {p} = ((const int64_t *){r.reads[1]})[{i} / {inner} % {many}];")
+        with out.block(f"if ({p} >= 0 && {p} < {n})"):  # else a check has failed
+            out.line(f"(({t} *){r.writes[0]})[{i}] = (({t} *){whole})[({i} / {inner} / {many} * {n} + {p}) * {inner} + "
+                     f"{i} % {inner}];")
+
+
 def _fourier(r: Routine) -> None:
     """Computation in double precision, whatever the precision of the numbers."""
     v, (x, y) = r.value, r.shapes
@@ -219,8 +235,9 @@ def _bool(x: bool) -> str:
 
 
 RECIPES: dict[str, Callable[[Routine], None]] = {
-    "concat": _concat, "assert": _assert, **dict.fromkeys(("sort", "argsort", "top_places"), _sort),
+    "concat": _concat, "assert": _assert, "order_statistics": _selected,
+    **dict.fromkeys(("sort", "argsort", "top_places"), _sort),
     **dict.fromkeys(("fft", "rfft", "irfft"), _fourier), **_MATRICES}
-_ANY = ("concat", "assert", "sort", "argsort", "top_places")
+_ANY = ("concat", "assert", "sort", "argsort", "top_places", "order_statistics")
 
 __all__ = ["Routine", "Value", "routine"]

@@ -13,19 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from symc.grad.mincut import INFINITE, Network
+from symc.ir.op import Element, Op
+from symc.ir.ops.leaf import get
+from symc.ir.ops.remat import again
 from symc.ir.size_values import number
 from symc.ir.traverse import postorder
 from symc.ir.types import TensorType, Type
 from symc.ir.value import Value
 
 LIMIT = 4000
-
-CHEAP = frozenset(
-    "add sub mul mulz neg div abs sign maximum minimum fmax fmin copysign conj real imag complex where cast not and or "
-    "xor eq ne lt le gt ge isnan isinf isfinite floor ceil trunc rint get stop_gradient grad_scale grad_clip "
-    "again".split()
-)
-
 
 def size_in_bytes(t: Type) -> int:
     """The bytes of a value, with symbolic sizes at their nominal number."""
@@ -39,7 +35,14 @@ def size_in_bytes(t: Type) -> int:
 
 def is_cheap(v: Value) -> bool:
     """True if computing ``v`` again costs no more than reading it."""
-    return v.op.name in CHEAP or "movement" in v.op.traits
+    return "movement" in v.op.traits or is_cheap_op(v.op)
+
+
+def is_cheap_op(op: Op) -> bool:
+    """True for a few instructions an element (draws of random numbers are more), and for names of what is there."""
+    few = not op.facts.kernel or op.facts.kernel == "cheap" and bool(op.facts.result)
+    plain = isinstance(op.lowering, Element) and "elementwise" in op.traits and "checks" not in op.traits
+    return few and plain or op in (get, again)
 
 
 def read_again(ends: Sequence[Value], varying: Collection[Value], later: Collection[Value],

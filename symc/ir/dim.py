@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Union
 
 from symc.errors import SymbolicValueError
@@ -199,7 +199,7 @@ def size_name(name: str) -> Dim:
     return _named(name) if type(name) is str else Dim((((((name, 1),)), 1),))
 
 
-@cache
+@lru_cache(maxsize=8192)
 def _named(name: str) -> Dim:
     return Dim((((((name, 1),)), 1),))
 
@@ -243,14 +243,36 @@ def _here(atom: Atom, process: str) -> Atom:
     return _foreign[process, atom]
 
 
-@lru_cache(maxsize=8192)  # a program has few sizes, and adds and multiplies them often
+def _keeps_graph(*sizes: Size) -> bool:
+    """Test for sizes that are data: what keeps them keeps the graphs that compute them."""
+    pending: list[Any] = [atom for s in sizes for m, _ in terms_of(s) for atom, _ in m]
+    while pending:
+        atom = pending.pop()
+        if isinstance(atom, Measured):
+            return True
+        if isinstance(atom, Call):
+            pending += [inner for s in atom.args for m, _ in terms_of(s) for inner, _ in m]
+    return False
+
+
 def _sum(a: Size, b: Size) -> Size:
+    return (_new_sum if Measured.made and _keeps_graph(a, b) else _known_sum)(a, b)
+
+
+def _product(a: Size, b: Size) -> Size:
+    return (_new_product if Measured.made and _keeps_graph(a, b) else _known_product)(a, b)
+
+
+def _new_sum(a: Size, b: Size) -> Size:
     return polynomial(terms_of(a) + terms_of(b))
 
 
-@lru_cache(maxsize=8192)
-def _product(a: Size, b: Size) -> Size:
+def _new_product(a: Size, b: Size) -> Size:
     return polynomial([(_times(m, k), c * d) for m, c in terms_of(a) for k, d in terms_of(b)])
+
+
+#: A program has few sizes, and adds and multiplies them often.
+_known_sum, _known_product = lru_cache(maxsize=8192)(_new_sum), lru_cache(maxsize=8192)(_new_product)
 
 
 def call_of(fn: str, a: Size, b: Size) -> Size:

@@ -43,9 +43,15 @@ def restore(kind: str, names: set[str]) -> None:
 
 def file_of(f: Callable[..., Any]) -> str:
     """File in which a function is defined; "" for what is no plain function."""
-    while not hasattr(f, "__code__") and hasattr(f, "__wrapped__"):
-        f = f.__wrapped__
+    f = innermost(f)
     return f.__code__.co_filename if hasattr(f, "__code__") else ""
+
+
+def innermost(f: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that others were wrapped around."""
+    while hasattr(f, "__wrapped__"):
+        f = f.__wrapped__
+    return f
 
 
 def changed() -> bool:

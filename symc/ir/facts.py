@@ -126,6 +126,7 @@ class Facts:
       operand is zero but at these places (an array of indices an axis), positions in the result and in the operand.
     * ``batch``: one more leading axis (see ``ops.batching``). ``jvp``, ``vjp``: derivatives that the floor of
       derivatives puts in, as they are those of regions.
+    * ``same``: the result is the first operand, whatever it is for otherwise.
     * ``range(v, ranges of the operands)``: the least and the greatest integer (see ``symc.ir.ranges``). ``values``: of
       floats. ``picks``: so many of the first operands have all elements of the result (a movement: the first).
       ``fact``: what else is known of the result (see ``symc.opt.facts.analysis``).
@@ -171,6 +172,7 @@ class Facts:
     batch: Callable[[Value, Sequence[Value], Sequence[bool], Size], Value] | None = None
     jvp: Callable[[Any, Value], Any] | None = None
     vjp: Callable[[Any, Value], Any] | None = None
+    same: bool = False
     range: Callable[[Value, Sequence[Range]], Range] | None = None
     values: Monotone | Between | None = None
     picks: int = 0

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from symc.errors import InputError
 from symc.ir import location
 from symc.ir.dim import Dim, Measured, Size, in_order, is_fresh, known_equal, size_name
 from symc.ir.location import Locs
@@ -15,7 +16,7 @@ from symc.ir.size_values import names, solve, substitute
 from symc.ir.traverse import Substitution, close_over, free_inputs, postorder, with_inner
 from symc.ir.traverse import replace as replace_values
 from symc.ir.types import TensorType, TupleType, substitute_type
-from symc.ir.value import Region, Value, fresh_input, param
+from symc.ir.value import Region, Value, fresh_input, held, param
 
 Hints = dict[Value, Locs]
 #: What functions call sizes that nobody named.
@@ -86,9 +87,13 @@ class Function:
         return list(self.body.values)
 
     def with_results(self, results: Sequence[Value], hints: Mapping[Value, Locs] | None = None) -> Function:
-        """The same interface around other results (made of the same params)."""
+        """The same interface around other results (made of the same params; tensors are their values)."""
         kept = self.hints if hints is None else dict(hints)
-        return replace(self, body=Region(self.body.params, results), hints=kept)
+        values = [held(r) for r in results]
+        for k, v in enumerate(values):
+            if not isinstance(v, Value):
+                raise InputError(f"@{self.name}: result {k} is a {type(v).__name__}, not a value")
+        return replace(self, body=Region(self.body.params, values), hints=kept)
 
     def locations(self, value: Value) -> list[location.Loc]:
         """The user lines of a value, in a stable order, each once."""

@@ -27,6 +27,8 @@ _held: list[Any] = []
 turnstile: Any = RLock()
 #: 1 while a fork has it, for native code.
 closed = ctypes.c_int64(0)
+#: Locks of native code, held for moments alone: a fork takes them last.
+native: list[Any] = []
 #: The locks that others held when this process was forked.
 lost: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -50,10 +52,14 @@ def _take_all() -> None:
     for lock in (turnstile, *_every()):
         left = max(0.0, end - time.monotonic())
         _held.extend(compress((lock,), map(lock.acquire, (True,), (left,))))  # no signal comes before it is noted
+    for lock in native:
+        lock.acquire()
 
 
 def _give_back() -> None:
     closed.value = 0
+    for lock in native:
+        lock.release()
     while _held:
         _held.pop().release()
 

@@ -312,7 +312,7 @@ def keeps_storage(v: Value) -> bool:
 
 def picks(op: Op) -> int:
     """The number of first operands that have all elements of the result; 0 if other elements are made."""
-    return op.facts.picks or int("movement" in op.traits)
+    return op.facts.picks or int(op.facts.same or "movement" in op.traits)
 
 
 def in_python(v: Value) -> bool:

@@ -19,7 +19,7 @@ from symc.ir.types import DTYPES, MAX_AXES, TensorType
 #: A comment, a token, or a character that is none; blanks lie between.
 _TOKEN = re.compile(
     r'//[^\n]*|("(?:[^"\\\n]|\\.)*"|%\w+|@\w+|#[0-9a-f]+|0x[0-9a-f]+'
-    r"|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+|[A-Za-z_]\w*|->|\*\*|==|[-+*()\[\]{},:=^])|([^ \t\r\n])"
+    r"|\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+|[^\W\d]\w*|->|\*\*|==|[-+*()\[\]{},:=^])|([^ \t\r\n])"
 )
 #: What ends a size, but for operators.
 _AFTER_SIZE = frozenset({",", "]", ")", "}"})

@@ -132,14 +132,25 @@ def joined(v: Value, given: Given) -> Range:
     return 0, 2 ** max(b, d).bit_length() - 1 if isinstance(b, int) and isinstance(d, int) else None
 
 
-def shifted(v: Value, given: Given) -> Range:
-    """Range of x << y and x >> y, of x that is not negative and a number y of bits that x has."""
-    (a, b), (c, d) = given
-    if c is not d and c != d or not isinstance(c, int) or not 0 <= c < 8 * v.dtype.itemsize or not not_below(a, 0):
-        return (0, None) if not_below(a, 0) and v.op.name == "shr" else UNKNOWN
-    if not isinstance(b, int):
-        return (0, None) if v.op.name == "shr" else UNKNOWN
-    return (0, b >> c) if v.op.name == "shr" else unwrapped(v.dtype, (0, b << c))
+def shifted_up(v: Value, given: Given) -> Range:
+    """Range of x << y, of x that is not negative and a number y of bits that x has."""
+    (_, high), (bits, _) = given
+    if not _moves_by_number(v, given) or not isinstance(high, int):
+        return UNKNOWN
+    return unwrapped(v.dtype, (0, high << bits))  # type: ignore[operator]
+
+
+def shifted_down(v: Value, given: Given) -> Range:
+    """Range of x >> y, of x that is not negative."""
+    (low, high), (bits, _) = given
+    if _moves_by_number(v, given) and isinstance(high, int):
+        return 0, high >> bits  # type: ignore[operator]
+    return (0, None) if not_below(low, 0) else UNKNOWN
+
+
+def _moves_by_number(v: Value, given: Given) -> bool:
+    (low, _), (bits, most) = given
+    return bits == most and isinstance(bits, int) and 0 <= bits < 8 * v.dtype.itemsize and not_below(low, 0)
 
 
 def sums(v: Value, given: Given) -> Range:

@@ -7,7 +7,7 @@ import re
 from symc.ir.dim import Size, product, size_name, terms_of
 from symc.ir.size_values import CALLS, SIMPLIFYING
 
-_TOKEN = r"\s*(\d+|[A-Za-z_]\w*|\*\*|[-+*(),])"
+_TOKEN = r"\s*(\d+|[^\W\d]\w*|\*\*|[-+*(),])"
 
 
 def parse_dim(text: str) -> Size:
@@ -91,7 +91,7 @@ def _parse_atom(tokens: list[str], at: int, depth: int) -> tuple[Size, int]:
         if len(token) > 20:
             raise ValueError("a size is too large")
         return int(token), at + 1
-    if not _is_name(token) and not re.fullmatch(r"[A-Za-z_]\w*", token):
+    if not _is_name(token) and not re.fullmatch(r"[^\W\d]\w*", token):
         raise ValueError(f"not a size: {token!r}")
     if token not in CALLS or tokens[at + 1 : at + 2] != ["("]:
         return size_name(token), at + 1

@@ -24,6 +24,14 @@ def users(values: Iterable[Value]) -> dict[Value, list[Value]]:
     return out
 
 
+def use_counts(values: Sequence[Value], results: Iterable[Value]) -> dict[Value, int]:
+    """The number of times that each value is an operand or a result."""
+    out = dict.fromkeys(values, 0)
+    for o in (*[o for v in values for o in v.operands], *results):
+        out[o] += 1
+    return out
+
+
 def rebuild(v: Value, operands: Sequence[Value]) -> Value:
     """``v`` with other operands (of the same types, or types the op can infer from)."""
     operands = tuple(operands)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError, nearest
-from symc.ir.dim import Dim, Measured, Size, product
+from symc.ir.dim import Dim, Measured, Size, is_fresh, product
 from symc.ir.dtypes import DTYPE_NAMES, DTYPES, foreign, is_foreign
 from symc.ir.locks import new_lock
 from symc.ir.size_values import LARGEST, evaluate, names, substitute
@@ -24,9 +24,10 @@ _lock = new_lock()
 _tensor_types: dict[tuple, TensorType] = {}
 _tuple_types: dict[tuple, TupleType] = {}
 _stored: set[np.dtype] = set()
-#: Those of sizes that are data, which keep graphs alive.
-_measured_types: weakref.WeakValueDictionary[tuple, TensorType] = weakref.WeakValueDictionary()
-_measured_tuples: weakref.WeakValueDictionary[tuple, TupleType] = weakref.WeakValueDictionary()
+#: Those of sizes that are data, which keep graphs alive, and of sizes without a name, of which every input has its own.
+_passing_types: weakref.WeakValueDictionary[tuple, TensorType] = weakref.WeakValueDictionary()
+_passing: Mapping[tuple, weakref.ref[TensorType]] = vars(_passing_types)["data"]  # its own `get` takes twice as long
+_passing_tuples: weakref.WeakValueDictionary[tuple, TupleType] = weakref.WeakValueDictionary()
 
 
 def as_dtype(dtype: Any) -> np.dtype:
@@ -74,9 +75,9 @@ def _check_sizes(shape: tuple[Size, ...]) -> None:
             raise ShapeError(f"the size {s} does not fit in 64 bits", help=f"the largest size is {LARGEST}")
 
 
-def is_measured(shape: Iterable[Size]) -> bool:
-    """Test of a shape for sizes that are data."""
-    return any(isinstance(n, Measured) for s in shape for n in names(s))
+def is_passing(shape: Iterable[Size]) -> bool:
+    """Test of a shape for sizes that are data, or have no name."""
+    return any(isinstance(n, Measured) or is_fresh(n) for s in shape for n in names(s))
 
 
 class TensorType:
@@ -92,14 +93,17 @@ class TensorType:
         found = _tensor_types.get((dtype, shape))
         if found is not None:
             return found
+        passing = _passing.get((dtype, shape))
+        if passing is not None and (found := passing()) is not None:
+            return found
         shape = tuple(s if isinstance(s, Dim) else int(s) for s in shape)
         key = (dtype, shape)
         known: MutableMapping[tuple, TensorType] = _tensor_types
         found = known.get(key)
         if found is None:
             _check_sizes(shape)
-            if is_measured(shape):
-                known = _measured_types
+            if is_passing(shape):
+                known = _passing_types
             with _lock:
                 found = known.get(key)
                 if found is None:
@@ -151,8 +155,8 @@ class TupleType:
         known: MutableMapping[tuple, TupleType] = _tuple_types
         found = known.get(key)
         if found is None:
-            if any(is_measured(t.shape) for t in key if isinstance(t, TensorType)):
-                known = _measured_tuples
+            if any(is_passing(t.shape) for t in key if isinstance(t, TensorType)):
+                known = _passing_tuples
             with _lock:
                 found = known.get(key)
                 if found is None:

@@ -33,20 +33,11 @@ def lower_batched(provenance: Provenance, f: Function) -> Function:
 @standard_pass(
     after=("decompose",),
     why="all that looks at places by their names is done; it takes what decompose leaves",
-    bodies="inner", on=("lower_argmax",), target="cpu", for_kernels=True,
+    bodies="inner", on=("lower_argmax",), for_kernels=True,
 )
 def lower_argmax(provenance: Provenance, f: Function) -> Function:
-    """Places of extremes are found where their values are, which vectorizes."""
-    return _rewritten(provenance, "lower_argmax", f)
-
-
-@standard_pass(
-    after=("lower_batched.2",),
-    why="as lower_argmax; along rows a device finds places in the fold itself",
-    bodies="inner", on=("lower_argmax",), target="cuda",
-)
-def lower_argmax_down(provenance: Provenance, f: Function) -> Function:
-    """Places of extremes along other axes than the last are found where their values are."""
+    """Places of extremes along other axes than the last are found where their values are: what is folded down columns
+    keeps one number for each. Along rows kernels find them."""
     return _rewritten(provenance, "lower_argmax", f, down=True)
 
 

@@ -17,19 +17,18 @@ from symc.ir.dim import Size, ceildiv, product
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE
 from symc.ir.ops.arithmetic import conjugate, div, mul
-from symc.ir.ops.compare import isfinite, lt
+from symc.ir.ops.compare import isfinite
 from symc.ir.ops.control import cond
 from symc.ir.ops.conv import conv, conv_filter, conv_input, is_depthwise
 from symc.ir.ops.fourier import fft, irfft, rfft
-from symc.ir.ops.leaf import scalar, size
-from symc.ir.ops.logic import where
+from symc.ir.ops.leaf import scalar
 from symc.ir.ops.reduce import all_, sum_
 from symc.ir.ops.shape import broadcast, pad, reshape, slice_
 from symc.ir.size_extremes import maximum, minimum
-from symc.ir.size_values import estimate, names
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.types import complex_dtype
 from symc.ir.value import Region, Value, param
+from symc.opt.by_sizes import cheapest, worth_having
 from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.terms import size_like
@@ -38,8 +37,8 @@ from symc.opt.loops.edit import Edit
 #: Picoseconds that a product of float64 takes (in `conv_filter`, whose sums are long), an element of a window besides,
 #: and a point of a transform (of float32 half of a product and of a point).
 PRODUCT, IN_FILTER, ELEMENT, POINT = 80, 200, 30_000, 9_000
-#: What unknown sizes may be: a way is left out if it is not so many times cheaper than the others at any of these.
-TRIED, WORTH = (1, 16, 256, 4096, 1 << 16), 1.5
+#: What unknown sizes may be, for comparing ways.
+TRIED = (1, 16, 256, 4096, 1 << 16)
 #: Transforms have multiples of so many points (their number is then a product of small primes): on one axis, on one
 #: that is ``LONG``, on each of several.
 FINE, LONG, COARSE, EACH = 1 << 11, 1 << 17, 1 << 15, 1 << 6
@@ -82,13 +81,10 @@ def _chosen(v: Value, ways: Sequence[Way]) -> Value:
     """The way that costs least at the sizes of a call."""
     if len(ways) == 1:
         return ways[0][1](v)
-    which, least = size(value=0), size(value=ways[0][0])
-    for k, (cost, _) in enumerate(ways[1:], 1):
-        less = lt(size(value=cost), least)
-        which, least = where(less, size(value=k), which), where(less, size(value=cost), least)
     types = [o.type for o in v.operands]
     inside = rebuild(v, [param(k, t) for k, t in enumerate(types)])
-    return cond(which, *v.operands, regions=[Region(types, [form(inside)]) for _, form in ways])
+    regions = [Region(types, [form(inside)]) for _, form in ways]
+    return cond(cheapest([cost for cost, _ in ways]), *v.operands, regions=regions)
 
 
 # --- costs ------------------------------------------------------------------------------------------------------------
@@ -108,19 +104,14 @@ def _ways(v: Value) -> list[Way] | None:
     if v.op is conv_input and len(window) == 1 and lines == 1:
         ways.append((direct + inner[0] * ELEMENT, _swapped))
     points = product((*(_points(n, len(window)) for n in _extents(v)), 3 * lines))
-    return _worth_having([*ways, (points * (POINT * unit) // 8, _by_transforms)])
+    kept = worth_having([*ways, (points * (POINT * unit) // 8, _by_transforms)], lambda way: way[0], _tried)
+    return None if kept == ways[:1] else kept
 
 
-def _worth_having(ways: Sequence[Way]) -> list[Way] | None:
-    """The ways that are much cheaper than those before at some sizes."""
-    unknown = sorted({n for cost, _ in ways for n in names(cost)})
-    tried = [dict.fromkeys(unknown, n) for n in TRIED] + [
+def _tried(unknown: Sequence[str]) -> list[dict[str, int]]:
+    """Sizes to compare ways at: all alike, and one large beside small ones."""
+    return [dict.fromkeys(unknown, n) for n in TRIED] + [
         {**dict.fromkeys(unknown, TRIED[0]), n: TRIED[-1]} for n in unknown]
-    kept = [ways[0]]
-    for way in ways[1:]:
-        if any(min(estimate(c, at) for c, _ in kept) >= WORTH * estimate(way[0], at) for at in tried):
-            kept = [*kept, way] if unknown else [way]
-    return None if kept == [ways[0]] else kept
 
 
 def _same(v: Value) -> Value:

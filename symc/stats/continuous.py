@@ -12,7 +12,7 @@ import numpy as np
 from symc import numpy_api as xp
 from symc import random
 from symc import special as S
-from symc.stats.core import INF, NAN, times
+from symc.stats.core import INF, NAN, mixed, times
 from symc.stats.kinds import Continuous
 from symc.stats.search import rejection
 
@@ -61,11 +61,32 @@ maxwell = continuous(
     ppf=lambda q: xp.sqrt(2 * S.gammaincinv(1.5, q)), isf=lambda q: xp.sqrt(2 * S.gammainccinv(1.5, q)),
     entropy=lambda: EULER + HALF_LOG_2PI - 0.5, mean=lambda: 2 * ROOT_2_PI, var=lambda: 3 - 8 / PI, draw=random.maxwell)
 
+#: The logarithm of an x below which an incomplete beta function is its leading term in all digits.
+_FAR = -40.0
+
+
+def _beta_end(a: Any, b: Any, q: Any) -> tuple[Any, Any]:
+    """The logarithm of ``betaincinv(a, b, q)`` where it is next to 0, and where that is: SciPy's may be nan there."""
+    power = (xp.log(q) + xp.log(a) + S.betaln(a, b)) / a
+    far = (power + xp.log1p(b) < _FAR) & (q > 0)
+    return xp.where(far, power, 0.0), far
+
+
+def _beta_ppf(a: Any, b: Any, q: Any) -> Any:
+    power, far = _beta_end(a, b, q)
+    return xp.where(far, xp.exp(power), S.betaincinv(a, b, xp.where(far, 0.5, q)))
+
+
+def _beta_isf(a: Any, b: Any, q: Any) -> Any:
+    power, far = _beta_end(b, a, q)
+    return xp.where(far, -xp.expm1(power), S.betainccinv(a, b, xp.where(far, 0.5, q)))
+
+
 beta = continuous(
     "beta", "The beta distribution with shapes a and b.", (0.0, 1.0), shapes={"a": "positive", "b": "positive"},
     logpdf=lambda x, a, b: S.xlog1py(b - 1, -x) + S.xlogy(a - 1, x) - S.betaln(a, b),
     cdf=lambda x, a, b: S.betainc(a, b, x), sf=lambda x, a, b: S.betaincc(a, b, x),
-    ppf=lambda q, a, b: S.betaincinv(a, b, q), isf=lambda q, a, b: S.betainccinv(a, b, q),
+    ppf=lambda q, a, b: _beta_ppf(a, b, q), isf=lambda q, a, b: _beta_isf(a, b, q),
     entropy=lambda a, b: (S.betaln(a, b) - (a - 1) * S.digamma(a) - (b - 1) * S.digamma(b)
                           + (a + b - 2) * S.digamma(a + b)),
     mean=lambda a, b: a / (a + b), var=lambda a, b: a * b / ((a + b) ** 2 * (a + b + 1)),
@@ -84,8 +105,8 @@ f = continuous(
                             - S.betaln(m / 2, n / 2)),
     cdf=lambda x, m, n: S.betainc(m / 2, n / 2, m * x / (n + m * x)),
     sf=lambda x, m, n: S.betainc(n / 2, m / 2, n / (n + m * x)),
-    ppf=lambda q, m, n: n / m * S.betaincinv(m / 2, n / 2, q) / S.betainccinv(n / 2, m / 2, q),
-    isf=lambda q, m, n: n / m * S.betainccinv(m / 2, n / 2, q) / S.betaincinv(n / 2, m / 2, q),
+    ppf=lambda q, m, n: n / m * _beta_ppf(m / 2, n / 2, q) / _beta_isf(n / 2, m / 2, q),
+    isf=lambda q, m, n: n / m * _beta_isf(m / 2, n / 2, q) / _beta_ppf(n / 2, m / 2, q),
     entropy=_f_entropy, mean=lambda m, n: _above(n, 2, lambda n: n / (n - 2)),
     var=lambda m, n: _above(n, 4, lambda n: 2 * n * n * (m + n - 2) / (m * (n - 2) ** 2 * (n - 4))),
     draw=lambda key, k, d, m, n: random.f(key, m, n, k, d))
@@ -104,10 +125,31 @@ def _log1p_square(u: Any) -> Any:
     return xp.log1p(v * v) + xp.where(large, 2 * xp.log(xp.abs(xp.where(large, u, 1.0))), 0.0)
 
 
+def _t_constant(df: Any) -> Any:
+    """log(df / 2 beta(df / 2, 1/2)): what a power of df / (df + x**2) is divided by, far out."""
+    return xp.log(df) - LOG_2 + S.betaln(df / 2, 0.5)
+
+
+def _t_logcdf(x: Any, df: Any) -> Any:
+    power = -_log1p_square(x / xp.sqrt(df))
+    far = (x < 0) & (power < _FAR)
+    near = xp.where(far, -1.0, x)
+    return xp.where(far, df / 2 * power - LOG_2 - _t_constant(df), mixed(S.stdtr(df, near), S.stdtr(df, -near)))
+
+
+def _t_ppf(q: Any, df: Any) -> Any:
+    """SciPy's ``stdtrit`` gives infinities of the wrong sign for the least probabilities."""
+    p = xp.minimum(q, 1 - q)
+    power = (xp.log(2 * p) + _t_constant(df)) * 2 / df
+    far = (power < _FAR) & (p > 0)
+    x = xp.sqrt(df) * xp.exp(-xp.where(far, power, 0.0) / 2)
+    return xp.where(far, xp.where(q < 0.5, -x, x), S.stdtrit(df, xp.where(far, 0.5, q)))
+
+
 t = continuous(
     "t", "Student's t distribution.", shapes={"df": "positive"}, symmetric=True,
     logpdf=lambda x, df: -S.betaln(df / 2, 0.5) - 0.5 * xp.log(df) - (df + 1) / 2 * _log1p_square(x / xp.sqrt(df)),
-    cdf=lambda x, df: S.stdtr(df, x), ppf=lambda q, df: S.stdtrit(df, q),
+    cdf=lambda x, df: S.stdtr(df, x), logcdf=_t_logcdf, ppf=_t_ppf,
     entropy=lambda df: ((df + 1) / 2 * (S.digamma((df + 1) / 2) - S.digamma(df / 2)) + 0.5 * xp.log(df)
                         + S.betaln(df / 2, 0.5)),
     mean=lambda df: _above(df, 1, lambda df: 0 * df),

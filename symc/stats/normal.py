@@ -8,6 +8,7 @@ from typing import Any
 from symc import numpy_api as xp
 from symc import random
 from symc import special as S
+from symc.stats import skewed
 from symc.stats.continuous import HALF_LOG_2PI, LOG_2, PI, POSITIVE, ROOT_2, ROOT_2_PI, continuous
 from symc.stats.core import INF, mixed, times
 
@@ -69,19 +70,26 @@ def _truncated_var(a: Any, b: Any) -> Any:
 
 def _truncated_ppf(p: Any, rest: Any, a: Any, b: Any) -> Any:
     """The point with ``p`` of the mass below it and ``rest`` above, by the tail that is the smaller."""
-    right = a >= 0
+    right = (a >= 0) | (b > 0) & (rest < p)
     edge = xp.where(right, -b, a)
     part = xp.log(xp.where(right, rest, p))
     z = S.ndtri_exp(xp.logaddexp(S.log_ndtr(edge), part + _log_mass(a, b)))
     return xp.clip(xp.where(right, -z, z), a, b)
 
 
+def _part(low: Any, high: Any, mass: Any, rest: Any) -> Any:
+    """The logarithm of the part of a mass that lies between two points, by that of the rest where it is near 1."""
+    part = xp.minimum(_log_mass(low, high) - mass, 0.0)
+    most = part > -0.5
+    return xp.where(most, S.log1mexp(xp.where(most, xp.minimum(_log_mass(*rest) - mass, 0.0), -1.0)), part)
+
+
 truncnorm = continuous(
     "truncnorm", "A normal number between a and b.", lambda a, b: (a, b), shapes={"a": "any", "b": "any"},
     valid=lambda a, b: a < b, inside=lambda a, b: xp.clip(0.0, a, b),
     logpdf=lambda x, a, b: -0.5 * x * x - HALF_LOG_2PI - _log_mass(a, b),
-    logcdf=lambda x, a, b: xp.minimum(_log_mass(a, x) - _log_mass(a, b), 0.0),
-    logsf=lambda x, a, b: xp.minimum(_log_mass(x, b) - _log_mass(a, b), 0.0),
+    logcdf=lambda x, a, b: _part(a, x, _log_mass(a, b), (x, b)),
+    logsf=lambda x, a, b: _part(x, b, _log_mass(a, b), (a, x)),
     ppf=lambda q, a, b: _truncated_ppf(q, 1 - q, a, b), isf=lambda q, a, b: _truncated_ppf(1 - q, q, a, b),
     entropy=lambda a, b: HALF_LOG_2PI + 0.5 + _log_mass(a, b) + (_ends(a, b)[2] - _ends(a, b)[3]) / 2,
     mean=_truncated_mean, var=_truncated_var, draw=lambda key, n, d, a, b: random.truncated_normal(key, a, b, n, d))
@@ -121,8 +129,7 @@ def _skewnorm_draw(key: Any, n: Any, d: Any, a: Any) -> Any:
 skewnorm = continuous(
     "skewnorm", "The skew normal distribution.", shapes={"a": "any"},
     logpdf=lambda x, a: LOG_2 - HALF_LOG_2PI - 0.5 * x * x + S.log_ndtr(times(a, x)),
-    cdf=lambda x, a: xp.maximum(S.ndtr(x) - 2 * S.owens_t(x, a), 0.0),
-    sf=lambda x, a: xp.maximum(S.ndtr(-x) + 2 * S.owens_t(x, a), 0.0),
+    logcdf=skewed.logcdf, logsf=lambda x, a: skewed.logcdf(-x, -a),
     mean=lambda a: ROOT_2_PI * _skewed(a), var=lambda a: 1 - 2 / PI * _skewed(a) ** 2, draw=_skewnorm_draw)
 
 invgauss = continuous(

@@ -8,6 +8,7 @@ never computes data.
 from __future__ import annotations
 
 import operator
+import re
 import weakref
 from collections.abc import Callable
 from numbers import Integral, Number
@@ -227,7 +228,7 @@ def named_size(item: Any, what: str) -> Size:
     """
     if not isinstance(item, str):
         return as_size(item, what)
-    if not item.isidentifier():
+    if not re.fullmatch(r"[^\W\d]\w*", item):  # those that text can hold
         raise InputError(f"{what}: {item!r} cannot name a size", where=[caller()],
                          help="use a Python identifier, such as 'n'")
     return size_name(item)

@@ -66,6 +66,25 @@ def test_variables():
     assert compiled([x.shape[0] * 2, T.prod(x.shape)], x)(np.ones((2, 3))) == [4, 6]
 
 
+def test_eval_gives_an_array_of_whatever_is_symbolic():
+    x, a = T.dmatrix("x"), np.ones((2, 3))
+    for v in (x, x.shape, x.T.shape, x.shape[:1], x.shape[0], x.shape[0] * 2, x.sum(), x.size, x.shape + x.shape):
+        found, once = v.eval({x: a}), compiled(v, x)(a)
+        assert type(found) is type(once) is np.ndarray and found.tolist() == once.tolist(), v
+    assert x.T.shape.eval({x: a}).tolist() == [3, 2]
+
+
+@pytest.mark.parametrize("mode", ["full", "half", "valid"])
+@pytest.mark.parametrize("spans", [(3, 2), (2, 2), (1, 3)])
+def test_a_convolution_need_not_know_its_filters(mode, spans):
+    x, w = T.dtensor4("x"), T.dtensor4("w")
+    k, a = RNG.normal(size=(4, 3, *spans)), RNG.normal(size=(2, 3, 7, 6))
+    unknown, known = T.nnet.conv2d(x, w, border_mode=mode), T.nnet.conv2d(x, w, filter_shape=k.shape, border_mode=mode)
+    for y, z in ((unknown, known), (T.grad(T.sum(unknown ** 2), w), T.grad(T.sum(known ** 2), w))):
+        found, wanted = compiled([y, z], x, w)(a, k)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
 def test_config():
     with pytest.raises(AttributeError, match="floatX"):
         theano.config.floatx = "float32"

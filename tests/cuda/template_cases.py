@@ -28,9 +28,6 @@ from symc.runtime.cuda.library import signatures, unit
 from symc.runtime.emulator import EmulatedDevice
 
 Template = Callable[[Kernel], object]
-#: A device finds places in the fold itself.
-PIPELINE = f"{DEFAULT},-lower_argmax"
-
 
 @dataclass
 class Case:
@@ -160,4 +157,4 @@ def fast(kernel: Kernel) -> object:
 
 def of(outs, ins, *arrays: np.ndarray, **more) -> list[Case]:
     """The kernels of a compiled expression."""
-    return cases_of(sc.compile(outs, ins, pipeline=PIPELINE)._compilation.final, arrays, fast, **more)
+    return cases_of(sc.compile(outs, ins, pipeline=DEFAULT)._compilation.final, arrays, fast, **more)

@@ -12,6 +12,7 @@ import symc.ir.ops
 from symc.codegen.cpu.intrinsics import TABLE
 from symc.ir.facts import Between, Monotone
 from symc.ir.op import Op, all_ops, is_lossless, lookup
+from symc.ir.ops.effect import quiet
 from symc.runtime.compilers.llvm_primitives import PRIMITIVES
 from symc.runtime.library import helper
 
@@ -160,3 +161,10 @@ def test_parts(op):
     attrs = {"lower": True} if name == "eigh" else {}
     whole = lookup(name).reference(a, **(attrs if name != "svd" else {"full": False}))
     np.testing.assert_allclose(np.sort(whole[k]), np.sort(op.reference(a, **attrs)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("op", [op for op in all_ops() if op.facts.same and op.samples], **ids)
+def test_what_gives_its_first_operand(op):
+    for arrays, attrs in op.samples():
+        with quiet():
+            np.testing.assert_array_equal(op.reference(*arrays, **attrs), arrays[0])

@@ -8,6 +8,7 @@ import pytest
 
 from symc.ir.dim import Dim, size_name
 from symc.ir.op import all_ops, lookup, splat
+from symc.ir.ops.assume import promised
 from symc.ir.ops.elementwise import EDGES
 from symc.ir.ops.leaf import array, iota
 from symc.ir.ops.linalg import dot, matmul
@@ -265,6 +266,16 @@ def test_both_says_more_than_each_and_either_less(pair):
         assert implies(both(a, b), a) and implies(both(a, b), b)
     lower = either([a, b])
     assert implies(a, lower) and implies(b, lower)
+
+
+SAME = [op for op in all_ops() if op.facts.same and (op.name == "tap" or "elementwise" in op.traits)]
+
+
+@pytest.mark.parametrize("op", SAME, ids=lambda op: op.name)
+def test_what_gives_its_first_operand_keeps_structure(op):
+    attrs = next(iter(op.samples()))[1]
+    made = op(promised(fresh_input(TensorType("f64", (3, 3))), "symmetric"), **attrs)
+    assert Analysis()(made).has("symmetric")
 
 
 def test_nothing_known_says_nothing():

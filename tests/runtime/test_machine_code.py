@@ -6,30 +6,33 @@ from __future__ import annotations
 import ctypes
 import inspect
 import os
+import pkgutil
 import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import symc as sc
+from symc.codegen.language.native import BLAS
+from symc.ir.dtypes import ARITHMETIC, DTYPE_NAMES
+from symc.runtime import routines
 from symc.runtime.cache import machine_code, object_cache
 from symc.runtime.compilers import image, linker
 from symc.runtime.compilers.image import Image
 from symc.runtime.compilers.llvm import llvm, load, lock, target_machine
 from symc.runtime.compilers.llvm_compile import _parsed, module_code
 from symc.runtime.cpu.native import (  # noqa: F401
-    blas_ir,
     entry_ir,
     executor_ir,
     few_rows_ir,
-    lapack_ir,
     native_ir,
     pool,
-    substitution_ir,
+    sparse_ir,
 )
 from symc.runtime.cpu.native.instructions import ALL, STRAIGHT
 from symc.runtime.cpu.scipy_functions import special, symbol
@@ -83,6 +86,13 @@ def native_modules() -> dict[str, Callable[[], str]]:
     """What writes the text of each module of native functions."""
     found = {"executor": lambda: executor_ir.text(ALL), "straight executor": lambda: executor_ir.text(STRAIGHT),
              "entry": entry_ir.text, "pool": pool._text}
+    dtypes = [DTYPE_NAMES[d] for d in ARITHMETIC if d.kind != "c"]
+    parts = {**dict.fromkeys(("blas_loops", "lapack_loops", "mirror"), BLAS), "substitution": "sd",
+             **{key: [d for d in dtypes if d != "f16"] for key in ("line_selection", "line_counts")}, "line_sorts": [
+        f"{name}_{d}" for d in dtypes for name in ("sort", "argsort", "top", "bottom") if name in ("sort", "argsort")
+        or d != "f16"]}
+    for info in pkgutil.iter_modules(routines.__path__):
+        found |= {f"{info.name} {p}": partial(routines.text, info.name, p) for p in parts.get(info.name, ("",))}
     pending: list[type] = [native_ir.Functions]
     while pending:
         subs = (sub := pending.pop()).__subclasses__()
@@ -103,8 +113,9 @@ def test_native_modules_are_valid(name: str) -> None:
 
 def test_flags_of_instructions_are_in_the_text() -> None:
     """Wherever they are given: a product and a difference of a substitution round once, where the processor can."""
-    text = native_ir._text(substitution_ir._MODULES["d"])
+    text = native_ir._text(native_ir._variant(sparse_ir._Functions, "D64"))
     assert "fmul contract double" in text and "fsub contract double" in text
+    assert "call double @llvm.fmuladd.f64(" in routines.text("substitution", "d")
 
 
 @pytest.mark.parametrize("level", range(4))

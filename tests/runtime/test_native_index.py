@@ -28,7 +28,7 @@ from tests.ir.op_cases import cases
 
 ENDS = ["scatter", "dynamic_update_slice", "cumsum", "cumprod", "linrec"]
 NATIVE = [*ENDS, "gather", "dynamic_slice", "check_index", "dot", "sort", "argsort", "searchsorted", "top_places",
-          "concat"]
+          "order_statistics", "concat"]
 
 
 def planned(f: Function, donated: tuple[int, ...] = ()) -> Plan:

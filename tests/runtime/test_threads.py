@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import threading
@@ -12,7 +13,7 @@ import pytest
 
 import symc as sc
 from symc.runtime.cpu.blas_library import library
-from symc.runtime.cpu.native.pool import counted
+from symc.runtime.cpu.native.pool import counted, words
 from symc.runtime.cpu.native.pool_words import MOST_THREADS, Pool
 from symc.runtime.threads import VARIABLE, processors, threads_of
 
@@ -402,6 +403,34 @@ def test_a_forked_child_has_threads_of_its_own():
         pytest.fail("the child hangs")
     assert status == 0
     assert f(data).tobytes() == want
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_fork_waits_until_blas_has_been_told_its_number_of_threads():
+    """BLAS has a lock of its own then, which nobody would give back in the child."""
+    x = sc.matrix("x")
+    f = sc.compile(x @ x.T, threads=2)
+    f(np.ones((300, 300)))
+    sc.compile(sc.exp(x), threads=2)(np.ones((300, 3000)))  # this process has a pool
+    libc, lock = ctypes.CDLL(None), ctypes.c_void_p(ctypes.addressof(words()) + 8 * Pool.BLAS_LOCK)
+    held, told = threading.Event(), []
+
+    def tell() -> None:
+        libc.pthread_mutex_lock(lock)
+        held.set()
+        time.sleep(0.3)
+        told.append(True)
+        libc.pthread_mutex_unlock(lock)
+
+    thread = threading.Thread(target=tell)
+    thread.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if told else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join()
+    f(np.ones((300, 300)))
 
 
 def test_an_interrupt_stops_a_loop_whose_steps_are_divided(interrupt):

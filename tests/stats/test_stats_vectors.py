@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.special
 import scipy.stats
 
 import symc as sc
 from symc.stats import transforms
 from symc.stats.__main__ import page
+from tests.stats.stats_cases import CONTINUOUS, SHAPES
 
 RNG = np.random.default_rng(5)
 A = RNG.normal(size=(3, 3))
@@ -269,7 +272,7 @@ def test_tails_stay_finite(name: str, far: float):
     d = sc.stats.DISTRIBUTIONS[name]
     shapes = {"t": (3.0,), "skewnorm": (2.0,)}.get(name, ())
     x = sc.scalar("x")
-    whats = [w for w in ("logpdf", "logsf", "logcdf") if w == "logpdf" or name not in ("t", "skewnorm")]
+    whats = [w for w in ("logpdf", "logsf", "logcdf") if w == "logpdf" or name != "t"]
     outs = [getattr(d, w)(x, *shapes) for w in whats]
     f = sc.compile([*outs, *(sc.grad(o, x) for o in outs)], [x])
     assert all(np.isfinite(v) for v in f(far)), f(far)
@@ -316,3 +319,61 @@ def test_both_ends_of_a_triangle_keep_their_digits(c: float):
     kept = 1 - (1 - x) == x  # by 1 - x
     for got, want, which in zip(f(x), (wanted, np.log(wanted)) * 2, (x == x, x == x, kept, kept), strict=True):
         np.testing.assert_allclose(got[which], want[which], rtol=1e-11)
+
+
+#: Distributions whose quantiles are found in all tails, and shapes at which they are compared.
+IN_TAILS = {**{n: SHAPES[n] for n in CONTINUOUS if n != "vonmises"},
+            "skewnorm": [(-4.0,), (0.0,), (0.2,), (20.0,)],
+            "t": [(0.5,), (1.0,), (3.5,), (30.0,)],
+            "beta": [(0.1, 0.2), (0.5, 0.5), (2.0, 5.0), (20.0, 0.1)], "f": [(0.3, 0.4), (2.0, 5.0), (10.0, 30.0)],
+            "truncnorm": [(-1.0, np.inf), (-np.inf, 0.5), (-1.0, 2.0), (3.0, np.inf), (-8.0, -6.0), (-1e-3, 40.0)]}
+
+
+@pytest.mark.parametrize("name", IN_TAILS)
+def test_quantiles_of_the_least_probabilities(name: str):
+    """Their probability is the one that was asked for, as far as floats next to each other can tell."""
+    d, q, v = sc.stats.DISTRIBUTIONS[name], sc.vector("q"), sc.vector("v")
+    probabilities = np.logspace(-290, -2, 25)
+    for shapes, (quantile, what) in itertools.product(IN_TAILS[name], (("ppf", "logcdf"), ("isf", "logsf"))):
+        x = sc.compile(getattr(d, quantile)(q, *shapes), [q], backend="numpy")(probabilities)
+        f = sc.compile(getattr(d, what)(v, *shapes), [v], backend="numpy")
+        before, here, after = (f(x + k * np.spacing(x)) for k in (-8, 0, 8))
+        wanted = np.log(probabilities)
+        between = (np.minimum(before, after) - 1e-9 <= wanted) & (wanted <= np.maximum(before, after) + 1e-9)
+        told = np.isfinite(x) & (np.abs(x) > 1e-300)  # others are beyond all floats
+        least, most = getattr(scipy.stats, name).support(*shapes)
+        for end in (e for e in (least, most) if np.isfinite(e)):
+            told &= np.abs(x - end) > 1e-9 * abs(end)  # no floats lie between it and the end
+        assert not np.isnan(x).any()
+        assert (between | (np.abs(here - wanted) <= 1e-8 * np.abs(wanted)) | ~told).all(), (shapes, quantile)
+
+
+def test_what_is_left_out_of_a_truncated_normal_number():
+    """Probabilities near 1 are known by the rest: their logarithms are mirrored."""
+    x = np.linspace(-0.9, 30, 40)
+    for a, b in ((-1.0, np.inf), (-1.0, 35.0)):
+        d, mirrored = sc.stats.truncnorm(a, b), sc.stats.truncnorm(-b, -a)
+        np.testing.assert_allclose(np.asarray(d.logcdf(x)), np.asarray(mirrored.logsf(-x)), rtol=1e-12)
+        np.testing.assert_allclose(np.asarray(d.logcdf(x))[20:], -np.asarray(d.sf(x))[20:], rtol=1e-12)
+        assert (np.asarray(d.logcdf(x)) < 0).all()
+
+
+def test_the_thin_tail_of_skewed_normal_numbers():
+    """A difference of two numbers that are nearly equal, unless it is integrated."""
+    x, a = sc.vector("x"), sc.vector("a")
+    d = sc.stats.skewnorm
+    f = sc.compile([d.logcdf(x, a), sc.grad(sc.sum(d.logcdf(x, a)), x), d.logsf(-x, -a)], [x, a], backend="numpy")
+    points = [*itertools.product((-40.0, -10.0, -5.0, -2.0, -0.5, -1e-3), (-3.0, -0.1, 0.0, 0.1, 0.4, 1.0, 3.0, 50.0))]
+    found, slope, mirrored = f(*np.array(points).T)
+    np.testing.assert_array_equal(found, mirrored)
+    for (at, skew), log, by_x in zip(points, found, slope, strict=True):
+        width = 1 / (abs(at) * (1 + max(skew, 0) ** 2) + math.hypot(1, max(skew, 0)))
+        here = float(scipy.stats.norm.logpdf(at) + scipy.special.log_ndtr(at * skew))
+
+        def shape(u, at=at, skew=skew, width=width, here=here):
+            t = at - width * u
+            return np.exp(scipy.stats.norm.logpdf(t) + scipy.special.log_ndtr(t * skew) - here)
+
+        whole = scipy.integrate.quad(shape, 0, 40, epsrel=1e-12, limit=200)[0] * 2 * width
+        assert abs(log - here - math.log(whole)) <= 1e-10 * max(1, abs(log)), (at, skew)
+        assert abs(by_x * whole - 2) <= 1e-9, (at, skew)

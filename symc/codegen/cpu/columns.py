@@ -12,11 +12,12 @@ import numpy as np
 
 from symc.codegen.cpu.chunks import ARGUMENTS
 from symc.codegen.cpu.folds import fold_parts
-from symc.codegen.cpu.text import combine, identity, number, stored
+from symc.codegen.cpu.text import combine, identity, loaded, number, stored
 from symc.codegen.cpu.writer import Target, Writer
 from symc.codegen.kernel.index_splitting import COMPARES, Interval, part, size_of
 from symc.codegen.language.syntax import Unsupported
 from symc.ir.dim import Size
+from symc.ir.dtypes import is_narrow
 from symc.ir.ops.kernel import projection
 from symc.ir.ops.reduce import gives_place
 from symc.ir.record import dataclass
@@ -38,7 +39,7 @@ def is_columns(v: Value) -> bool:
     folds = {projection(r)[0] for r in v.regions[0].results}
     fold = next(iter(folds))
     return len(folds) == 1 and fold.op.name == "fold" and bool(fold.attrs["shape"]) and all(
-        not gives_place(k) and t.dtype.itemsize > 2 for k, t in fold_parts(fold))
+        not gives_place(k) and not is_narrow(t.dtype) for k, t in fold_parts(fold))
 
 
 def emit_columns(out: Writer, v: Value, env: Env, targets: Sequence[tuple[int, Target]], depth: int) -> None:
@@ -72,8 +73,8 @@ def emit_columns(out: Writer, v: Value, env: Env, targets: Sequence[tuple[int, T
         found = [out.emit_block(fold.regions[0], out.enter(fold, (*before, row), scope), [None] * len(parts), inner + 2)
                  for row in rows]
         for place, xs, (kind, t) in zip(places, zip(*found, strict=True), parts, strict=True):
-            now = f"({place} != 0)" if t.dtype.kind == "b" else place
-            total = combine(kind, now, _together(out, kind, xs, t.dtype, inner + 2), t.dtype, exact=True)
+            x = _together(out, kind, xs, t.dtype, inner + 2)
+            total = combine(kind, loaded(place, t.dtype), x, t.dtype, exact=True)
             out.line(inner + 2, f"{place} = {stored(total, t.dtype)}")
 
 
@@ -157,8 +158,8 @@ class _BoundedRows:
         out.line(depth, f"for {self.j} in range({first}, {last}):")
         scopes = [dict(zip(region_params(region), self.seen(row), strict=True)) for row in rows]
         xs = [out.emit_block(region, scope, [None], depth + 1)[0] for scope in scopes]
-        now = f"({self.place} != 0)" if dtype.kind == "b" else self.place
-        total = combine(self.kind, now, _together(out, self.kind, xs, dtype, depth + 1), dtype, exact=True)
+        x = _together(out, self.kind, xs, dtype, depth + 1)
+        total = combine(self.kind, loaded(self.place, dtype), x, dtype, exact=True)
         out.line(depth + 1, f"{self.place} = {stored(total, dtype)}")
 
 

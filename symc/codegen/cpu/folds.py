@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from symc.codegen.cpu.chunks import PARTIAL_SUM
 from symc.codegen.cpu.text import combine, identity, loaded, number, rounded, stored
-from symc.codegen.cpu.writer import Writer
+from symc.codegen.cpu.writer import Row, Target, Writer
 from symc.ir.dim import Size
 from symc.ir.dtypes import computed, is_narrow
 from symc.ir.ops.kernel import fold_result
@@ -19,6 +21,18 @@ def fold_parts(v: Value) -> list[tuple[str, TensorType]]:
     """The kind and element type of everything that a fold folds."""
     return [(k, fold_result(k, r.type)) if not gives_place(k) else (k, r.type)
             for k, r in zip(v.attrs["kinds"], v.regions[0].results)]
+
+
+def kept_rows(v: Value, targets: Mapping[Value, Sequence[tuple[int, Target]]]) -> list[Target]:
+    """The rows of results in which a fold keeps what it folds: result number, index of the row, whole shape."""
+    results = {k: (k, before, (*shape, *u.attrs["shape"])) for u, found in targets.items()
+               for _, (k, before, shape) in found}
+    return [results[k] for k in v.attrs.get("keeps", ())]
+
+
+def rows_of(out: Writer, kept: Sequence[Target]) -> list[Row]:
+    """Names of such rows."""
+    return [Row(f"o{k}", out.offset(before, shape)) for k, before, shape in kept]
 
 
 def is_long(shape: tuple[Size, ...]) -> bool:

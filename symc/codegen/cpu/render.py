@@ -16,7 +16,7 @@ from symc.codegen.cpu.checks import clamped, emit_check
 from symc.codegen.cpu.chunks import ARGUMENTS, PARTIAL_SUM, Chunks
 from symc.codegen.cpu.columns import emit_columns, is_columns
 from symc.codegen.cpu.first_place import emit_first_place, is_first_place
-from symc.codegen.cpu.folds import Accumulator, fold_parts, is_long
+from symc.codegen.cpu.folds import Accumulator, fold_parts, is_long, kept_rows, rows_of
 from symc.codegen.cpu.search import emit_bisect, emit_searches, searches
 from symc.codegen.cpu.stores import PUTS
 from symc.codegen.cpu.text import loaded, number, scalar, stored
@@ -215,19 +215,20 @@ class Renderer(Writer):
         if len(loop.members) == 1 and loop.members[0].op.name == "generate" and searches(loop.members[0]):
             emit_searches(self, loop.members[0], env, targets.get(loop.members[0], []), depth)
             return
-        if len(loop.members) == 1 and depth > 1 and is_first_place(loop.members[0]):
-            emit_first_place(self, loop.members[0], env, depth)
-            return
-        self.emit_members(loop, env, targets, depth)
+        places = [v for v in loop.members if is_first_place(v)]
+        for v in places:
+            kept = kept_rows(v, targets)
+            place = emit_first_place(self, v, kept, env, depth)
+            self.bind_folds(v, [place, *rows_of(self, kept)], env)
+        if others := [v for v in loop.members if v not in places]:
+            self.emit_members(_Loop(loop.shape, others), env, targets, depth)
 
     def emit_members(self, loop: _Loop, env: dict[Value, str], targets: dict[Value, list], depth: int) -> None:
         """Write folds and generates over one extent."""
         folds = [v for v in loop.members if v.op.name == "fold"]
         accumulators = {v: [Accumulator(self, k, t) for k, t in fold_parts(v)] for v in folds}
         every = [a for v in folds for a in accumulators[v]]
-        results = {k: (k, before, (*shape, *u.attrs["shape"])) for u, found in targets.items()
-                   for _, (k, before, shape) in found}
-        kept = {v: [results[k] for k in v.attrs.get("keeps", ())] for v in folds}
+        kept = {v: kept_rows(v, targets) for v in folds}
         blocks = depth == 1 and self.chunks is not None and self.chunks.block is not None
         if blocks:
             open_block(self)
@@ -243,9 +244,7 @@ class Renderer(Writer):
             close_block(self, every)
             depth = 1
         for v in folds:
-            names = [a.result(depth) for a in accumulators[v]]
-            names += [Row(f"o{k}", self.offset(before, shape)) for k, before, shape in kept[v]]
-            self.bind_folds(v, names, env)
+            self.bind_folds(v, [*[a.result(depth) for a in accumulators[v]], *rows_of(self, kept[v])], env)
 
     def emit_loop_of(self, loop: _Loop, accumulators: dict[Value, list[Accumulator]], kept: dict[Value, list],
                      env: dict[Value, str], targets: dict[Value, list], at: tuple[int, bool, Range | None]) -> None:

@@ -18,7 +18,7 @@ from symc.ir.op import Element, Fold, PackedConcat, Running, Sorting, Update, ma
 from symc.ir.ops.index import index_operands
 from symc.ir.ops.kernel import fold, generate, load, projection, results_of
 from symc.ir.ops.leaf import constant, size
-from symc.ir.ops.reduce import identity
+from symc.ir.ops.reduce import gives_place, identity
 from symc.ir.ops.store import insert, insert_place, is_epilogue, space_of, store, store_packed, store_running
 from symc.ir.record import dataclass, field
 from symc.ir.traverse import close_over, dependent, postorder, region_params
@@ -46,13 +46,13 @@ class Loops:
 
 def scalarize(region: Region, by_rows: bool = False) -> Loops:
     """The loops of a fused region. ``by_rows``: what says which rows are read is computed outside of a loop over a
-    row."""
+    row, and each place of an extreme is found by a fold of its own."""
     return _Scalarizer(with_rounded_products(region), by_rows).run()
 
 
 class _Scalarizer:
     def __init__(self, region: Region, by_rows: bool):
-        self.region = region
+        self.region, self.by_rows = region, by_rows
         self.arrays = {p: fresh_input(p.type) for p in region_params(region)}
         self.column_folds = column_folds(region)
         folds = [v for v in postorder(region.results) if isinstance(v.op.lowering, Fold)]
@@ -182,13 +182,14 @@ class _Scalarizer:
     # -- folds
 
     def _fold_levels(self) -> list[list[Value]]:
-        """Folds that do not depend on each other share a loop."""
+        """Folds that do not depend on each other share a loop, but for places by rows: those are found in parts."""
         depth: dict[Value, int] = {}
         for v in postorder(self.region.results):
             depth[v] = max((depth[o] for o in v.operands), default=0) + (v in self.folds)
-        levels: dict[int, list[Value]] = {}
-        for v in self.folds:
-            levels.setdefault(depth[v], []).append(v)
+        levels: dict[tuple[int, int], list[Value]] = {}
+        for k, v in enumerate(self.folds):
+            alone = k + 1 if self.by_rows and gives_place(v.op.lowering.kind) else 0  # type: ignore[union-attr,arg-type]
+            levels.setdefault((depth[v], alone), []).append(v)
         return [levels[d] for d in sorted(levels)]
 
     def _make_folds(self, folds: list[Value], later: Sequence[Value]) -> None:

@@ -11,11 +11,17 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.language.helpers import Helper, Widths
+from symc.codegen.language.native import Outside
 from symc.codegen.language.syntax import SIGNS, Unsupported, every
-from symc.codegen.language.typed import FLOATS, Pointer, Scalar, Spelled, Value
+from symc.codegen.language.typed import FLOATS, TYPES, Pointer, Scalar, Spelled, Value
+from symc.ir.record import Numbers
 
 #: What a text calls that is no function of the library: of the writer of a function and of scalars.
-Primitive = Callable[[Any, Sequence[Scalar]], Scalar]
+Primitive = Callable[[Any, Sequence[Any]], Any]
+
+
+#: The methods that read expressions, by the kinds of these.
+_READERS = {kind: f"of_{kind.__name__}" for kind in ast.expr.__subclasses__()}
 
 
 class Expressions(Spelled):
@@ -52,6 +58,22 @@ class Expressions(Spelled):
     def call(self, helper: Helper, xs: Sequence[Scalar]) -> Value:
         """A call of a function of the library: a scalar, or several."""
 
+    def offset(self, array: Pointer, index: Scalar) -> Pointer:
+        """The elements of an array from one on."""
+        raise Unsupported("a part of an array")
+
+    def either(self, condition: Scalar, a: Pointer, b: Pointer) -> Pointer:
+        """Either of two arrays."""
+        raise Unsupported("a choice of arrays")
+
+    def function(self, helper: Helper) -> Pointer:
+        """The address of a function, which says what its parameters are."""
+        raise Unsupported(f"the function {helper.name} as a value")
+
+    def outside(self, function: Outside, xs: Sequence[Value]) -> Value:
+        """A call of a function of another library."""
+        raise Unsupported(f"a call of {function.name}")
+
     @abstractmethod
     def choice(self, condition: Scalar, body: ast.expr, orelse: ast.expr) -> Scalar:
         """Either of two, of which one alone is computed. The result has the type of the first."""
@@ -72,7 +94,7 @@ class Expressions(Spelled):
         return self.cast(x, "bool")
 
     def value(self, e: ast.expr) -> Value:
-        read = getattr(self, f"of_{type(e).__name__}", None)
+        read = getattr(self, _READERS.get(type(e), ""), None)
         if read is None:
             raise Unsupported(type(e).__name__)
         return read(e)
@@ -88,6 +110,10 @@ class Expressions(Spelled):
         found = self.meaning(e.id)
         if found is None:
             raise Unsupported(f"the name {e.id}")
+        if isinstance(found, Helper):
+            return self.function(found)
+        if e.id in TYPES or isinstance(found, str):
+            return e.id if e.id in TYPES else found
         if isinstance(found, np.ndarray):
             return tuple(found.tolist())
         return found if isinstance(found, tuple) else self.literal(found)
@@ -97,6 +123,9 @@ class Expressions(Spelled):
             return self.literal(getattr(math, e.attr))
         if e.attr in ("real", "imag"):
             return self.part(self.scalar(e.value), ("real", "imag").index(e.attr))
+        known = self.meaning(getattr(e.value, "id", ""))
+        if isinstance(known, Numbers):
+            return self.literal(getattr(known, e.attr))
         raise Unsupported(f".{e.attr}")
 
     def of_UnaryOp(self, e: ast.UnaryOp) -> Scalar:
@@ -139,6 +168,8 @@ class Expressions(Spelled):
 
     def of_IfExp(self, e: ast.IfExp) -> Value:
         condition = self.truth(self.scalar(e.test))
+        if condition.number is not None:
+            return self.value(e.body if condition.number else e.orelse)
         rare = self.helper(getattr(e.body.func, "id", ""), narrow=False) if isinstance(e.body, ast.Call) else None
         if rare is not None and rare.rarely:
             return self.rarely(condition, rare, e)
@@ -147,7 +178,10 @@ class Expressions(Spelled):
         if isinstance(e.body, ast.Tuple) and isinstance(e.orelse, ast.Tuple):
             pairs = zip(e.body.elts, e.orelse.elts, strict=True)
             return [self.select(condition, self.scalar(a), self.scalar(b)) for a, b in pairs]
-        return self.select(condition, self.scalar(e.body), self.scalar(e.orelse))
+        a, b = self.value(e.body), self.value(e.orelse)
+        if isinstance(a, Pointer) and isinstance(b, Pointer):
+            return self.either(condition, a, b)
+        return self.select(condition, a, b)
 
     def is_dear(self, e: ast.expr) -> bool:
         """True if an expression calls what should not run for nothing."""
@@ -161,9 +195,12 @@ class Expressions(Spelled):
                     return True
         return False
 
-    def of_Subscript(self, e: ast.Subscript) -> Scalar:
+    def of_Subscript(self, e: ast.Subscript) -> Value:
         found = self.value(e.value)
         if isinstance(found, Pointer):
+            if isinstance(e.slice, ast.Slice):
+                assert e.slice.lower is not None
+                return self.offset(found, self.cast(self.scalar(e.slice.lower), "i64"))
             return self.element(e)
         index = self.scalar(e.slice)
         if isinstance(found, list):
@@ -179,11 +216,15 @@ class Expressions(Spelled):
         if isinstance(e.func, ast.Attribute) and e.func.attr == "conjugate":
             z = self.scalar(e.func.value)
             return self.pair(z.type, self.part(z, 0), self.negative(self.part(z, 1)))
-        xs = [self.value(a) if name == "polled" else self.scalar(a) for a in e.args]
+        xs = [self.value(a) for a in e.args]
+        if not all(isinstance(x, Scalar | Pointer | str) for x in xs):
+            raise Unsupported("more than one number")
         found = self.primitive(name)
         if found is not None:
             return found(self, xs)
-        helper = self.helper(name, narrow=bool(xs) and xs[0].type in ("f32", "u32"))
+        if isinstance(known := self.meaning(name), Outside):
+            return self.outside(known, xs)
+        helper = self.helper(name, narrow=bool(xs) and getattr(xs[0], "type", "") in ("f32", "u32"))
         if helper is None:
             raise Unsupported(f"the function {name}")
         return self.call(helper, xs)

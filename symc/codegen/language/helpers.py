@@ -49,7 +49,8 @@ class Helper:
 
 def written_out(tree: ast.FunctionDef, scope: Mapping[str, Any]) -> ast.FunctionDef:
     """A function with polynomials as sums and products (``names.horner``), which have no lines."""
-    return _WrittenOut(scope).visit(tree)
+    schemes = {n for n, x in scope.items() if isinstance(x, Scheme)}
+    return _WrittenOut(scope).visit(tree) if schemes else tree
 
 
 class _WrittenOut(ast.NodeTransformer):
@@ -112,6 +113,16 @@ class Widths:
 def inlined(function: Callable[..., Any]) -> Helper:
     """A function that becomes part of the loop that calls it, so that it vectorizes."""
     return Helper(function)
+
+
+def native(function: Callable[..., Any]) -> Helper:
+    """A function that others call, with addresses: its parameters say what lies there (``llvm_natives``)."""
+    return Helper(function)
+
+
+def plain(function: Callable[..., Any]) -> Helper:
+    """A function that others call, with addresses of arrays and with numbers."""
+    return Helper(function, called=True)
 
 
 def called(function: Callable[..., Any]) -> Helper:

@@ -9,7 +9,7 @@ from typing import Any
 
 from symc.codegen.language.expressions import Expressions
 from symc.codegen.language.syntax import SIGNS, Unsupported, as_load, assigned, jumps
-from symc.codegen.language.typed import Scalar, Value, common
+from symc.codegen.language.typed import Pointer, Scalar, Value, common
 
 
 class Statements(Expressions):
@@ -70,7 +70,10 @@ class Statements(Expressions):
         pass
 
     def on_Expr(self, s: ast.Expr) -> None:
-        if not isinstance(s.value, ast.Constant):
+        """A comment, or a call for what it does."""
+        if isinstance(s.value, ast.Call):
+            self.value(s.value)
+        elif not isinstance(s.value, ast.Constant):
             raise Unsupported("an expression as a statement")
 
     def on_Assign(self, s: ast.Assign) -> None:
@@ -98,7 +101,9 @@ class Statements(Expressions):
             raise Unsupported("this target")
 
     def name(self, name: str, value: Value) -> None:
-        """Bind a name: to a value, or, if that changes, to a variable."""
+        """Bind a name: to a value, or, if that changes, to a variable. An array's does not."""
+        if isinstance(value, Pointer) and name in self.assigned and name in self.names:
+            raise Unsupported(f"{name}, an array that changes")
         if name not in self.assigned or not isinstance(value, Scalar):
             self.bind(name, value)
             return
@@ -110,7 +115,10 @@ class Statements(Expressions):
         self.update(name, self.cast(value, t))
 
     def on_Return(self, s: ast.Return) -> None:
-        assert s.value is not None
+        if s.value is None:
+            self.give_back([])
+            self.open = False
+            return
         found: Any = [self.scalar(e) for e in s.value.elts] if isinstance(s.value, ast.Tuple) else self.value(s.value)
         if isinstance(found, list):
             self.result = self.result or tuple(x.type for x in found)

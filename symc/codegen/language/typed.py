@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,12 @@ class Pointer:
 
     def __init__(self, element: str, ref: str):
         self.element, self.ref = element, ref
+        self.type = f"{element}*"
+
+
+def of_type(t: str, ref: str) -> Scalar | Pointer:
+    """A value of a type that is called ``ref``."""
+    return Pointer(t[:-1], ref) if t.endswith("*") else Scalar(t, ref)
 
 
 #: A value while a function is read: a scalar, several of them, a pointer, or Python numbers.
@@ -44,6 +51,7 @@ PARTS = {"c64": "f32", "c128": "f64"}
 TYPES = ("bool", *(f"{sign}{width}" for sign in "iu" for width in (8, 16, 32, 64)), *FLOATS, *PARTS)
 
 
+@cache
 def width(t: str) -> int:
     """The bits of a type."""
     return 1 if t == "bool" else int(t[1:])

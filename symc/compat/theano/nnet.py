@@ -76,10 +76,9 @@ def conv2d(input: Any, filters: Any, input_shape: Any = None, filter_shape: Any 
     w = specify_shape(w, filter_shape).tensor if filter_shape else w
     spans = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], filter_dilation, strict=True)]
     if border_mode in ("full", "half"):
-        if not all(isinstance(k, int) for k in spans):
-            raise InputError(f"conv2d: border_mode={border_mode!r} needs the sizes of the filters",
-                             values=[w.describe("filters")], help="give filter_shape=")
         padding: Any = [k - 1 if border_mode == "full" else k // 2 for k in spans]
+        if not all(isinstance(k, int) for k in padding):  # a convolution pads by numbers alone
+            x, padding = sc.pad(x, ((0, 0), (0, 0), *((p, p) for p in padding))), 0
     else:
         padding = 0 if border_mode == "valid" else border_mode
     return wrap(sc.conv(x, w[:, :, ::-1, ::-1] if filter_flip else w, stride=tuple(subsample), padding=padding,

@@ -147,7 +147,7 @@ class TensorVariable:
         given = inputs_to_values or {}
         compiled = self.__dict__.setdefault("_compiled", {})
         if tuple(given) not in compiled:
-            compiled[tuple(given)] = sc.compile(plain(self), [plain(k) for k in given])
+            compiled[tuple(given)] = sc.compile(tensor_of(self), [plain(k) for k in given])
         return compiled[tuple(given)](*given.values())
 
     def __getitem__(self, index: Any) -> TensorVariable:

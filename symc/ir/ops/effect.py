@@ -157,7 +157,7 @@ def _identity(name: str, doc: str, reference: Callable[..., np.ndarray], samples
         return v.op(*spread, **attrs)
 
     return register(Op(name, infer, reference, IDENTITY, Extern(name), traits, samples, doc,
-                       Facts(batch=batch, rounding="none", picks=1)))
+                       Facts(batch=batch, rounding="none", same=True)))
 
 
 def _entries(batch: int, arrays: Sequence[np.ndarray]) -> Iterator[tuple[str, list[Any]]]:

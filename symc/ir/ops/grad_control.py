@@ -33,7 +33,7 @@ def _identity(name: str, kinds: str, derivative: Derivative | None, attrs: Seque
     return register(Op(
         name, infer, lambda x, **given: np.array(x), derivative, Element(lambda v, index, at: at(0, index)),
         frozenset({"elementwise", "grad_control", "complex_kernel"}), samples, doc,
-        Facts(kinds=kinds, result="same", arity=1, rounding="none", picks=1,
+        Facts(kinds=kinds, result="same", arity=1, rounding="none", same=True,
               exact=Exact(lambda mp, x, **given: x, far=True)),
     ))  # fmt: skip
 

@@ -200,7 +200,7 @@ check_index = register(
         doc="The operand, after a check that every element is in [0, size): nothing else checks in kernels. An error "
         "says `along` which axis of which array `of`, takes the size off negative ones that were `wrapped`, or "
         "says that a `law` does not hold.",
-        facts=Facts(range=ranges.of_index, requires=lambda v: [(v.attrs["size"] - 1, product(v.shape))]),
+        facts=Facts(same=True, range=ranges.of_index, requires=lambda v: [(v.attrs["size"] - 1, product(v.shape))]),
     )
 )
 
@@ -221,7 +221,7 @@ bounded = register(
         traits=frozenset({"movement", "unchecked"}),
         samples=lambda: iter([((np.array([0, 2]),), dict(size=3))]),
         doc="The operand, of which it is known (outside of this loop, perhaps) that every element is in [0, size).",
-        facts=Facts(element=lambda v, index, at: at(0, index), range=ranges.of_index),
+        facts=Facts(element=lambda v, index, at: at(0, index), same=True, range=ranges.of_index),
     )
 )
 

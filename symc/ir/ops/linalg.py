@@ -43,6 +43,14 @@ def free_axes(t, contract: Axes, batch: Axes) -> Axes:
     return tuple(i for i in range(len(t.shape)) if i not in contract and i not in batch)
 
 
+def adds_squares(v: Value) -> bool:
+    """True for a product of one array with itself in which every element meets itself: a sum of squares."""
+    if v.op is not dot or v.operands[0] is not v.operands[1]:
+        return False
+    (axes, others), (batch, batched) = v.attrs["contract"], v.attrs["batch"]
+    return axes == others and batch == batched and len(axes) + len(batch) == v.operands[0].ndim
+
+
 def contract_first(x: Value, contract: tuple[int, ...], batch: tuple[int, ...]) -> bool | None:
     """True if the contracted axes come before the free ones, in order; None if they are mixed."""
     rest = [i for i in range(x.ndim) if i not in batch]

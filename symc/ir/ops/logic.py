@@ -31,10 +31,10 @@ xor = elementwise("xor", 2, BITS, np.bitwise_xor, identity=0, traits=_LAWS, doc=
 not_ = elementwise("not", 1, BITS, np.invert, traits=["involution"], doc="~x; for bool its opposite.",
                    facts=Facts(exact=Exact(lambda mp, x: not x)))
 shl = elementwise("shl", 2, "iu", np.left_shift, doc="x << y; 0 when y is negative or not below the number of bits.",
-                  facts=Facts(wild=True, range=ranges.shifted))
+                  facts=Facts(wild=True, range=ranges.shifted_up))
 shr = elementwise("shr", 2, "iu", np.right_shift,
                   doc="x >> y, keeping the sign; only the sign is left when y is negative or not below the bits.",
-                  facts=Facts(wild=True, range=ranges.shifted))
+                  facts=Facts(wild=True, range=ranges.shifted_down))
 
 
 def _where_infer(condition: TensorType, *branches: TensorType) -> TensorType:

@@ -99,6 +99,12 @@ def swapped(x: Value) -> Value:
     return transpose(x, perm=(*range(n - 2), n - 1, n - 2))
 
 
+def swapped_of(v: Value) -> Value | None:
+    """The matrices of which ``v`` is the transposed ones."""
+    n = v.ndim
+    return v.operands[0] if v.op is transpose and v.attrs["perm"] == (*range(n - 2), n - 1, n - 2) else None
+
+
 def adjoint(x: Value) -> Value:
     """The conjugated transposed matrices."""
     return conjugate(swapped(x))

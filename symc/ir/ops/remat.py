@@ -53,7 +53,7 @@ again = register(Op(
     frozenset({"barrier"}),
     _again_samples,
     "x under another name: what is made of it is computed a second time, not before the other operands.",
-    Facts(batch=_again_batch, picks=1),
+    Facts(batch=_again_batch, same=True),
 ))  # fmt: skip
 
 

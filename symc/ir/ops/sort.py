@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import Size
-from symc.ir.dtypes import ARITHMETIC
+from symc.ir.dtypes import ARITHMETIC, is_narrow
 from symc.ir.facts import Facts
 from symc.ir.op import Custom, Extern, Op, Sorting, register
 from symc.ir.ops.cumulative import check_axis
 from symc.ir.ops.elementwise import check_kind, like
 from symc.ir.ops.index import gather, scatter
 from symc.ir.ops.leaf import iota, size
-from symc.ir.ops.shape import broadcast, flip, slice_
+from symc.ir.ops.shape import broadcast, flip, in_order, slice_
 from symc.ir.types import DTYPES, TensorType
 from symc.ir.value import Value
 
@@ -122,6 +122,49 @@ top_places = register(Op(
     "The places, as i64, of the `k` greatest elements along `axis`, greatest first, or of the `least`, least first; "
     "nan is the greatest, and equals keep their order.",
     Facts(kinds=ORDERED, lower_batched=_by_sorting), defaults={"least": False},
+))  # fmt: skip
+
+
+def _selected_infer(t: TensorType, places: TensorType, axis: int) -> TensorType:
+    check_kind("order_statistics", t, ORDERED)
+    check_axis("order_statistics", t, axis)
+    if is_narrow(t.dtype):
+        raise DTypeError(f"order_statistics is not defined for {t.dtype}", help="sort, and take what is wanted")
+    if places.ndim != 1 or places.dtype != DTYPES["i64"]:
+        raise DTypeError(f"order_statistics: places are a vector of i64, not {places}")
+    return t.with_shape((*t.shape[:axis], *places.shape, *t.shape[axis + 1 :]))
+
+
+def _selected_reference(x: np.ndarray, places: np.ndarray, axis: int) -> np.ndarray:
+    return np.ascontiguousarray(np.take(np.sort(x, axis, kind="stable"), places, axis))
+
+
+def _selected_samples() -> Iterator[tuple[tuple, dict]]:
+    for (x,), attrs in _samples():
+        if x.shape[attrs["axis"]] and not is_narrow(x.dtype):
+            yield (x, np.array([x.shape[attrs["axis"]] - 1, 0, 0])), attrs
+
+
+def _selected_jvp(tangents, v):
+    (x, places), axis = v.operands, v.attrs["axis"]
+    order = gather(argsort(x, axis=axis), places, axes=(axis,))  # its first axis goes where it belongs
+    return sorted_places(tangents[0], in_order(order, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim))), axis)
+
+
+def _selected_batch(v: Value, operands: Sequence[Value], flags: Sequence[bool], n: Size) -> Value:
+    (x, places), axis = operands, v.attrs["axis"] + 1
+    if not flags[1]:
+        return order_statistics(x, places, axis=axis)
+    if not flags[0]:
+        x = broadcast(x, axes=tuple(range(1, x.ndim + 1)), shape=(n, *x.shape))
+    order = broadcast(places, axes=(0, axis), shape=(*x.shape[:axis], places.shape[1], *x.shape[axis + 1 :]))
+    return sorted_places(sort(x, axis=axis), order, axis)
+
+
+order_statistics = register(Op(
+    "order_statistics", _selected_infer, _selected_reference, Custom(_selected_jvp), Extern("order_statistics"),
+    samples=_selected_samples, facts=Facts(kinds=ORDERED, rounding="none", picks=1, batch=_selected_batch),
+    doc="The elements that lines along `axis` have at `places`, if they are sorted.",
 ))  # fmt: skip
 
 

@@ -36,6 +36,7 @@ from symc.opt.engine.rule import (
     declared,
     parameters,
 )
+from symc.opt.engine.rule_contract import check_equation, check_stated, given, two_sides
 from symc.opt.engine.terms import cancels_first, kind_of
 from symc.opt.facts.analysis import Analysis
 
@@ -70,6 +71,7 @@ def rule(
 
     def declare(f: Callable) -> Rule:
         sides = _of_values(f, tensors=True)
+        check_stated(f, kinds=kinds)
 
         def make() -> Rule:
             made = _pattern_rule(
@@ -142,6 +144,7 @@ def rewrite(
     """
 
     def declare(f: Callable) -> Rule:
+        check_stated(f, op_names, kinds)
         wants_context = len(parameters(f)) > 1
         found = _of_values(f, tensors=False)
         apply = found if wants_context else lambda v, context: found(v)
@@ -152,6 +155,8 @@ def rewrite(
             traits=frozenset([trait] if trait else ()), misses=misses, written=written, arises=arises,
             met=frozenset(met)))
 
+    if any(map(callable, op_names)):
+        raise PipelineError("@rewrite takes the names of the ops that it is for", help='@rewrite("log")')
     return declare
 
 
@@ -162,13 +167,13 @@ def _of_values(f: Callable, tensors: bool) -> Callable:
         return f
 
     @functools.wraps(f)
-    def given(*values: Any, **context: Any) -> Any:
+    def of_values(*values: Any, **context: Any) -> Any:
         if tensors:
             values = tuple(v.tensor if isinstance(v, Value) else v for v in values)
         found = f(*values, **context)
-        return tuple(map(held, found)) if isinstance(found, tuple | list) else held(found)
+        return two_sides(f, found) if tensors else given(f, values[0], held(found))
 
-    return given
+    return of_values
 
 
 def family_of(f: Callable) -> str:
@@ -208,6 +213,8 @@ def _pattern_rule(f: Callable, check: bool, *, exact: bool, when: Callable | Non
     by_index = {k: dtypes.get(n, default_dtype(kinds)) for k, n in enumerate(names)}
     variables = variables_of_rule(len(names), by_index)
     lhs, rhs = f(*variables)
+    if family == "user":
+        check_equation(f, lhs, rhs, dict(zip(variables, names, strict=True)))
     canonical = _canonical(lhs) if check else lhs
     if canonical.op.name in ("input", "constant"):
         raise PipelineError(f"rule {f.__name__}: canonicalize already turns its left side into {_text(canonical)}")

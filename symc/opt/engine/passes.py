@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from symc.errors import InternalError, PipelineError
+from symc.errors import InternalError
 from symc.ir import location
 from symc.ir.bodies import is_control
 from symc.ir.facts import Facts
@@ -27,6 +27,7 @@ from symc.ir.traverse import every_value, postorder, replace
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, fresh_input
 from symc.opt.canonicalize import NUMBERS_LAST
+from symc.opt.engine.contract import keeping
 from symc.opt.engine.pass_registry import Pass, all_passes, find_pass
 from symc.opt.engine.pipelines import DEFAULT, FORM, STABLE, Selection, parse_pipeline
 from symc.opt.engine.provenance import Provenance
@@ -204,7 +205,7 @@ def _run(
                 tried[v] = union
     elif p.records is not None:
         fired = -len(provenance.firings)
-        change = partial(p.records, provenance)
+        change = keeping(p, partial(p.records, provenance))
         new = in_bodies(change, f, p.bodies == "outer") if p.bodies else change(f)
         fired += len(provenance.firings)
     else:
@@ -216,10 +217,8 @@ def _run(
 
 def _run_function(p: Pass, f: Function) -> Function:
     assert p.function is not None
-    new = in_bodies(p.function, f, p.bodies == "outer") if p.bodies and _any_bodies(f.values()) else p.function(f)
-    if not isinstance(new, Function):
-        raise PipelineError(f"pass {p.name!r} gave a {type(new).__name__}, not a Function")
-    return new
+    run = keeping(p, p.function)
+    return in_bodies(run, f, p.bodies == "outer") if p.bodies and _any_bodies(f.values()) else run(f)
 
 
 def _any_bodies(values: Sequence[Value]) -> bool:

@@ -3,16 +3,19 @@ it."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from symc.ir import location
+from symc.errors import SymcError
+from symc.ir import extensions, location
 from symc.ir.literal import print_attr, print_number
 from symc.ir.location import Locs
 from symc.ir.record import dataclass, field
 from symc.ir.text import splat_of
 from symc.ir.traverse import postorder
 from symc.ir.value import Value
+from symc.tracebacks import of_user
 
 
 class Firing(NamedTuple):
@@ -51,8 +54,11 @@ class Provenance:
         self._source.setdefault(new, []).append(old)
 
     def disable(self, rule: str, error: Exception) -> None:
-        """Record that a rule failed and is not tried again."""
-        self.disabled.setdefault(rule, error)
+        """Record that a rule failed and is not tried again. Users are told of theirs: nothing else shows it."""
+        if rule not in self.disabled:
+            self.disabled[rule] = error
+            if rule in extensions.noted("rule"):
+                warnings.warn(f"rule {rule} was switched off: {failure(error)}", stacklevel=2)
 
     def later(self) -> dict[Value, list[Value]]:
         """The values that every value became when it was rebuilt on other operands."""
@@ -61,6 +67,10 @@ class Provenance:
             for old in olds:
                 out.setdefault(old, []).append(new)
         return out
+
+    def replaced_by(self, value: Value) -> str:
+        """The rule that replaced ``value`` last."""
+        return next((f.rule for f in reversed(self.firings) if f.old is value), "a rule")
 
     def count(self, rule: str) -> int:
         """The number of times a rule fired."""
@@ -90,8 +100,18 @@ class Provenance:
         lines += [f"  [{f.pass_name}] {f}" if f.pass_name else f"  {f}" for f in firings]
         if not firings:
             lines.append("  no rule fired" + ("" if value is None else "; it is as it was written"))
-        lines += [f"  disabled: {name}: {type(e).__name__}: {e}" for name, e in self.disabled.items()]
+        lines += [f"  disabled: {name}: {failure(e)}" for name, e in self.disabled.items()]
         return "\n".join(lines)
+
+
+def failure(e: Exception) -> str:
+    """An error of a rule as text, with the line of the rule that raised it."""
+    trace = of_user(e.__traceback__)
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    told = "" if isinstance(e, SymcError) or trace is None else \
+        f"    {location.short(trace.tb_frame.f_code.co_filename, trace.tb_lineno)}"
+    return f"{type(e).__name__}: {e}{told}"
 
 
 #: How tightly an operator binds its operands: (all of them), (a second one).

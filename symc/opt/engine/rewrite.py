@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from symc.errors import InternalError, of_handler
+from symc.errors import InternalError, PipelineError, of_handler
 from symc.ir.location import NOWHERE, Inside, Locs, add_lines, merge_inside
 from symc.ir.op import Op
 from symc.ir.ops.assume import assume
@@ -287,7 +287,7 @@ class Rewriter:
             if isinstance(new, str):
                 return None
             if new is not None and new.type is not v.type:
-                raise InternalError(f"rule {r.name} gives {new.type} for {v.type}")
+                raise PipelineError(f"rule {r.name} gives {new.type} for {v.type}")
             return new
         except Exception as e:  # a user's rule may raise anything; the program must survive it
             if self.strict or of_handler(e):
@@ -351,8 +351,8 @@ class Rewriter:
 
     def _cycle(self, v: Value) -> None:
         """Rules undo each other: the last one is taken back, and is not tried again."""
-        name = self.provenance.firings[-1].rule if self.provenance.firings else "?"
-        error = InternalError(f"rule {name} turns {v.op.name} back into a value that a rule has just replaced")
+        name, before = self.provenance.firings[-1].rule, self.provenance.replaced_by(v)
+        error = InternalError(f"rule {name} turns {v.op.name} back into a value that {before} has just replaced")
         if self.strict:
             raise error
         self.provenance.disable(name, error)

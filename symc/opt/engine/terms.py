@@ -194,6 +194,41 @@ def without(terms: list[Term], *gone: int) -> list[Term]:
     return [t for k, t in enumerate(terms) if k not in gone]
 
 
+def opposites(terms: list[Term]) -> Iterator[tuple[Value, Value, list[Term]]]:
+    """Every positive term with every negative one, and the terms beside them."""
+    for i, (s, x) in enumerate(terms):
+        for j, (t, y) in enumerate(terms):
+            if s > 0 > t:
+                yield x, y, without(terms, i, j)
+
+
+def number_apart(x: Value) -> tuple[float, Value | None]:
+    """``x`` as a number plus another value."""
+    terms = flatten(x, "sum")
+    for k, (s, y) in enumerate(terms):
+        n = splat_of(y)
+        if n is not None and len(terms) > 1:
+            return s * float(n), join(without(terms, k), "sum")
+    return 0.0, x
+
+
+def scale_apart(x: Value) -> tuple[float, list[Term]]:
+    """``x`` as a positive number times other factors: all of them, if the number overflowed or vanished."""
+    number, rest = 1.0, list[Term]()
+    for s, y in flatten(x, "product"):
+        n = splat_of(y)
+        if n is not None and 0 < n < np.inf:
+            number *= float(n) ** s
+        else:
+            rest.append((s, y))
+    return (number, rest) if 0 < number < np.inf else (1.0, flatten(x, "product"))
+
+
+def everywhere(v: Value) -> Value | None:
+    """The value of rank 0 that ``v`` repeats in all its elements."""
+    return v.operands[0] if v.op is broadcast and not v.attrs["axes"] else None
+
+
 def splat_like(number: Any, like: Value) -> Value:
     """A number in every element of a value of the type of ``like``."""
     return splat(Array(np.asarray(number, like.dtype)), like.type)

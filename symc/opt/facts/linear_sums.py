@@ -14,6 +14,7 @@ from symc.ir.record import dataclass, field
 from symc.ir.text import splat_of
 from symc.ir.traverse import rebuild
 from symc.ir.value import Value
+from symc.opt.engine.terms import everywhere
 
 
 @dataclass(frozen=True)
@@ -86,16 +87,11 @@ def summands(v: Value) -> tuple[int, ...] | None:
     if v.op is neg:
         return (0,)
     if v.op is div:
-        return (0,) if _repeated(v.operands[1]) is not None else None
+        return (0,) if everywhere(v.operands[1]) is not None else None
     if v.op is mul:
-        scalars = [k for k in (0, 1) if _repeated(v.operands[k]) is not None]
+        scalars = [k for k in (0, 1) if everywhere(v.operands[k]) is not None]
         return (1 - scalars[0],) if len(scalars) == 1 else None
     return None
-
-
-def _repeated(v: Value) -> Value | None:
-    """The value of rank 0 that ``v`` repeats."""
-    return v.operands[0] if v.op.name == "broadcast" and not v.operands[0].shape else None
 
 
 def _inside(c: Coefficient | None, v: Value, k: int) -> Coefficient | None:
@@ -104,7 +100,7 @@ def _inside(c: Coefficient | None, v: Value, k: int) -> Coefficient | None:
         return c
     if v.op is neg or v.op is sub:
         return Coefficient(-c.number if v.op is neg or k else c.number, c.times, c.over)
-    s = _repeated(v.operands[1 - k])
+    s = everywhere(v.operands[1 - k])
     assert s is not None
     return _times(c, s, v.op is div)
 

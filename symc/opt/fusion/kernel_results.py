@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from symc.grad.residuals import CHEAP
+from symc.grad.residuals import is_cheap_op
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE, add_lines
 from symc.ir.ops.kernel import fused, results_of
 from symc.ir.ops.leaf import get, param
+from symc.ir.ops.shape import broadcast
 from symc.ir.traverse import postorder, rebuild, region_params
 from symc.ir.types import TupleType
 from symc.ir.value import Region, Value, make
@@ -76,7 +77,7 @@ def _cheap_from(m: Value, ends: Collection[Value]) -> list[Value] | None:
     """The values among ``ends`` that ``m`` is made of by cheap ops alone; None if it is not."""
     inside = postorder([m], stop=ends.__contains__)
     computed = [x for x in inside if x not in ends and x.operands]
-    good = all(x.op.name in CHEAP or x.op.name == "broadcast" for x in computed) and m not in ends
+    good = all(is_cheap_op(x.op) or x.op is broadcast for x in computed) and m not in ends
     if not good or len(computed) > NEAR or any(x.op is param and x not in ends for x in inside):
         return None
     return [x for x in inside if x in ends]

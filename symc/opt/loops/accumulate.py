@@ -11,7 +11,7 @@ from symc.ir.location import NOWHERE
 from symc.ir.op import splat
 from symc.ir.ops.arithmetic import add, neg, sub
 from symc.ir.ops.control import scan
-from symc.ir.traverse import dependent, postorder, users
+from symc.ir.traverse import dependent, postorder, use_counts, users
 from symc.ir.types import TensorType
 from symc.ir.value import Value, fresh_input
 from symc.opt.engine.pass_registry import standard_pass
@@ -30,19 +30,10 @@ from symc.opt.loops.form import Carry, Loop, on_loops
 def accumulate(loop: Loop) -> Results | None:
     """Sums over steps of products are one product outside of the loop."""
     wanted = set() if loop.fixed else set(loop.finals.values())
-    uses, count = _uses(loop) if wanted else ({}, {})
+    values = postorder(loop.roots()) if wanted else []
+    uses, count = users(values), use_counts(values, loop.roots() if wanted else ())
     found = {c.leaf: x for c in loop.carries if c.leaf in wanted and (x := _added(c, uses, count)) is not None}
     return _take_out(loop, found) if found else None
-
-
-def _uses(loop: Loop) -> tuple[dict[Value, list[Value]], dict[Value, int]]:
-    """Users of each value of the body, and their number, results included."""
-    roots = loop.roots()
-    uses = users(postorder(roots))
-    count = {v: len(us) for v, us in uses.items()}
-    for r in roots:
-        count[r] += 1
-    return uses, count
 
 
 def _added(c: Carry, uses: dict[Value, list[Value]], count: dict[Value, int]) -> Value | None:

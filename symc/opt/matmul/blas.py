@@ -28,6 +28,7 @@ from symc.ir.ops.linalg import dot
 from symc.ir.ops.shape import in_shape, reshape
 from symc.ir.ops.store import is_epilogue
 from symc.ir.record import dataclass, field
+from symc.ir.traverse import use_counts, users
 from symc.ir.value import Value
 from symc.opt.empty import unguarded
 from symc.opt.engine.pass_registry import standard_pass
@@ -76,13 +77,7 @@ class Job:
 def find(f: Function) -> dict[Value, Job]:
     """The sums of a function that are better as gemms, by what they are the value of."""
     values = f.values()
-    users: dict[Value, list[Value]] = {v: [] for v in values}
-    for v in values:
-        for o in v.operands:
-            users[o].append(v)
-    uses = {v: len(us) for v, us in users.items()}
-    for r in f.body.results:
-        uses[r] += 1
+    readers, uses = users(values), use_counts(values, f.body.results)
     height: dict[Value, int] = {}
     for v in values:
         height[v] = 1 + max((height[o] for o in v.operands), default=0)
@@ -94,7 +89,7 @@ def find(f: Function) -> dict[Value, Job]:
             continue
         s = collect(v, lambda x: uses[x] == 1)
         inner.update(s.nodes)
-        job = _job(s, v not in results and all(_takes_in(u, v) for u in users[v]), uses)
+        job = _job(s, v not in results and all(_takes_in(u, v) for u in readers[v]), uses)
         if job is not None:
             job.products.sort(key=lambda p: height[p[0]])
             found[v] = job

@@ -9,6 +9,7 @@ from symc.ir.ops.arithmetic import div, mul, neg
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.record import dataclass, field
 from symc.ir.value import Value
+from symc.opt.engine.terms import everywhere
 
 Axes = tuple[int, ...]
 #: An order of multiplying neighbours: the number of a factor, or two orders.
@@ -113,7 +114,7 @@ def _unscaled(v: Value, single: Callable[[Value], bool]) -> tuple[Value, list[Va
 
 def scalar_of(v: Value) -> Value | None:
     """The number that is repeated everywhere in ``v``, if it is one."""
-    return v.operands[0] if v.op.name == "broadcast" and not v.attrs["axes"] else v if not v.shape else None
+    return everywhere(v) if v.shape else v
 
 
 def combined(x: Factor, y: Factor) -> Factor:

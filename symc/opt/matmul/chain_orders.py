@@ -12,13 +12,12 @@ from functools import lru_cache
 
 from symc.ir.dim import Size, known_nonnegative, size_name
 from symc.ir.record import dataclass
-from symc.ir.size_values import estimate, names, number, substitute
+from symc.ir.size_values import names, number, substitute
+from symc.opt.by_sizes import worth_having
 from symc.opt.matmul.chain_factors import Factor, Tree
 
 #: An order is dropped if another is cheaper at the nominal sizes, and never more than so many times as dear.
 SLACK = 2
-#: A further order is kept if it is so many times cheaper than the others at some sizes.
-WORTH = 1.5
 #: Orders kept of each part of a chain, and in the end.
 MOST_ORDERS = 4
 #: In longer chains all sizes are taken to be their nominal numbers.
@@ -48,7 +47,7 @@ def best_orders(factors: Sequence[Factor]) -> list[Order]:
             found = [Order(a.cost + b.cost + dims[i] * dims[k] * dims[j], (a.tree, b.tree))
                      for k in range(i + 1, j) for a in best[i, k] for b in best[k, j]]
             best[i, j] = _undominated(found)
-    return _worth_having(best[0, len(factors)])
+    return worth_having(best[0, len(factors)], lambda o: o.cost, _tried)
 
 
 def order_of(tree: Tree, factors: Sequence[Factor]) -> Order:
@@ -81,17 +80,6 @@ def never_much_dearer(a: Size, b: Size, slack: int = SLACK) -> bool:
     """True if ``a`` is known to be at most ``slack`` times ``b``, for all sizes from 1 on."""
     spare = slack * b - a
     return known_nonnegative(substitute(spare, {n: size_name(n) + 1 for n in names(spare)}))
-
-
-def _worth_having(orders: list[Order]) -> list[Order]:
-    """Orders that are much cheaper than the others at some sizes."""
-    unknown = sorted({n for o in orders for n in names(o.cost)})
-    kept = orders[:1]
-    for o in orders[1:]:
-        tried = _tried(tuple(unknown))
-        if any(min(estimate(k.cost, at) for k in kept) >= WORTH * estimate(o.cost, at) for at in tried):
-            kept.append(o)
-    return kept
 
 
 @lru_cache(maxsize=64)

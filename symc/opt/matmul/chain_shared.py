@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from symc.ir.dim import Size
 from symc.ir.function import Function
 from symc.ir.size_values import number
-from symc.ir.traverse import users
+from symc.ir.traverse import use_counts, users
 from symc.ir.value import Value
+from symc.opt.by_sizes import WORTH
 from symc.opt.matmul.chain_factors import MOST_PRODUCTS, chain_of, is_link
-from symc.opt.matmul.chain_orders import SLACK, WORTH, best_orders, never_much_dearer
+from symc.opt.matmul.chain_orders import SLACK, best_orders, never_much_dearer
 
 #: A product that more values read is not taken apart.
 MOST_USES = 4
@@ -22,10 +23,7 @@ MOST_USES = 4
 
 def openable(f: Function, values: Sequence[Value]) -> Callable[[Value], bool]:
     """Finds where chains may be taken apart: values used once, and products that all chains are cheaper without."""
-    readers = users(values)
-    used = {v: sum(u.operands.count(v) for u in us) for v, us in readers.items()}
-    for r in f.body.results:
-        used[r] = used.get(r, 0) + 1
+    readers, used = users(values), use_counts(values, f.body.results)
     opened: set[Value] = set()
 
     def single(v: Value) -> bool:

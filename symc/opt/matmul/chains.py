@@ -13,16 +13,15 @@ from collections.abc import Mapping, Sequence
 from symc.ir.dim import Size, product
 from symc.ir.function import Function, Hints
 from symc.ir.location import NOWHERE, Locs
-from symc.ir.op import lookup
 from symc.ir.ops.arithmetic import div, neg
 from symc.ir.ops.control import cond
-from symc.ir.ops.leaf import size
 from symc.ir.ops.linalg import dot
 from symc.ir.ops.shape import broadcast
 from symc.ir.size_values import number
 from symc.ir.traverse import postorder, rebuild
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, param
+from symc.opt.by_sizes import cheapest
 from symc.opt.empty import factor_of_sum
 from symc.opt.engine.pass_registry import standard_pass
 from symc.opt.engine.provenance import Provenance
@@ -146,16 +145,4 @@ def _chosen(edit: Edit, orders: Sequence[Order], factors: Sequence[Factor], line
         own: Hints = {x: lines for x in postorder(region.results) if x.operands and lines}
         edit.note_region(region, own)
         regions.append(region)
-    return cond(_cheapest(orders), *operands, regions=regions)
-
-
-def _cheapest(orders: Sequence[Order]) -> Value:
-    """The number of the order that costs least: a bool for two, a number for more."""
-    costs = [size(value=o.cost) for o in orders]
-    if len(orders) == 2:
-        return lookup("le")(*costs)
-    which, least = size(value=0), costs[0]
-    for k, c in enumerate(costs[1:], 1):
-        less = lookup("lt")(c, least)
-        which, least = lookup("where")(less, size(value=k), which), lookup("where")(less, c, least)
-    return which
+    return cond(cheapest([o.cost for o in orders]), *operands, regions=regions)

@@ -46,7 +46,7 @@ def dot_of_half(v: Value) -> Value | None:
     "dot",
     kinds="iuf",
     family="decompose",
-    equation="dot(x, y) -> sum(x * y) of integers, of outer products, where it or a factor is small, and of f(x) @ y",
+    equation="dot(x, y) -> sum(x * y) of integers, outer and inner products, where it or a factor is small, f(x) @ y",
     examples=lambda: [
         _example("i32", ((3, 4), (4, 5)), ((1,), (0,))),
         _example("i64", ((3, 4), (5, 4)), ((1,), (1,))),
@@ -61,7 +61,7 @@ def dot_of_half(v: Value) -> Value | None:
 def dot_as_sum(v: Value) -> Value | None:
     """A kernel does what no library does, and small products without a call, together with what is around them."""
     if is_narrow(v.dtype) or v.dtype.kind == "f" and not any(
-            holds(v) for holds in (is_small, is_outer, is_thin, is_made_line_by_line)):
+            holds(v) for holds in (is_small, is_outer, is_inner, is_thin, is_made_line_by_line)):
         return None
     a, b = v.operands
     (contract_a, contract_b), (batch_a, batch_b) = v.attrs["contract"], v.attrs["batch"]
@@ -108,6 +108,15 @@ def is_outer(v: Value) -> bool:
     in the cache, and up to 1.4 times that on 2048 x 2048; over another matrix it is one pass where ``dger`` needs two.
     """
     return product(v.operands[0].shape[i] for i in v.attrs["contract"][0]) == 1
+
+
+def is_inner(v: Value) -> bool:
+    """True if all of both factors is contracted: one number.
+
+    A library reads what a kernel could have read for the updates beside it, and takes 1.2 to 2.3 times as long: 24 us
+    for 100,000 numbers of f64 in the cache, not 20.
+    """
+    return all(len(axes) == o.ndim for axes, o in zip(v.attrs["contract"], v.operands, strict=True))
 
 
 def is_thin(v: Value) -> bool:

@@ -12,6 +12,7 @@ from symc.ir.function import Function
 from symc.ir.op import lookup
 from symc.ir.ops.factor import lu_factor
 from symc.ir.ops.leaf import get
+from symc.ir.ops.matrix import swapped_of
 from symc.ir.ops.solve import lu_solve
 from symc.ir.ops.spectral import svd
 from symc.ir.traverse import replace
@@ -49,14 +50,8 @@ def _shared(v: Value, there: Collection[Value]) -> Value | None:
     if v.op is lu_solve and v.dtype.kind == "f":
         lu, perm, b = v.operands
         if lu.op is get and perm.op is get and lu.operands == perm.operands and lu.operands[0].op is lu_factor:
-            turned = _turned(lu.operands[0].operands[0])
+            turned = swapped_of(lu.operands[0].operands[0])
             if turned is not None and lu_factor(turned) in there:
                 other = lu_factor(turned)
                 return lu_solve(other[0], other[1], b, trans="t" if v.attrs["trans"] == "n" else "n")
     return None
-
-
-def _turned(a: Value) -> Value | None:
-    """The value that ``a`` is the transpose of."""
-    last = a.ndim - 1
-    return a.operands[0] if a.op.name == "transpose" and a.attrs["perm"] == (*range(last - 1), last, last - 1) else None

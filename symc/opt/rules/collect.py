@@ -21,7 +21,7 @@ from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves
 from symc.opt.engine.rule import OPT_IN
-from symc.opt.engine.terms import Term, cancels_first, join, splat_like, table, without
+from symc.opt.engine.terms import Term, cancels_first, join, opposites, splat_like, table, without
 
 #: So many terms are looked at together.
 MOST = 8
@@ -250,12 +250,7 @@ def common_factor(v: Value, context) -> Value | None:
 
 def _without_pair(terms: list[Term], may: Callable[[Value], bool]) -> list[Term] | None:
     """The terms without one that is there with both signs."""
-    for i, (s, x) in enumerate(terms):
-        if s > 0 and splat_of(x) is None:
-            for j, (t, y) in enumerate(terms):
-                if t < 0 and y is x and may(x):
-                    return without(terms, i, j)
-    return None
+    return next((rest for x, y, rest in opposites(terms) if x is y and splat_of(x) is None and may(x)), None)
 
 
 def _cancelled(v: Value, kind: str, context, may: Callable[[Value], bool]) -> Value | None:

@@ -24,6 +24,7 @@ from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import leaf
 from symc.opt.engine.terms import is_number, size_like
 from symc.opt.facts.forms import Steps, steps_of
+from symc.opt.rules.inverses import determinant, determinant_of
 
 # --- the two forms ----------------------------------------------------------------------------------------------------
 
@@ -233,58 +234,28 @@ def cholesky_of_blocks(v: Value) -> Value | None:
 
 @rewrite(
     "det",
+    "get",
     kinds="fc",
     weight=2,
-    equation="det(block_diag(A, B)) -> det(A) * det(B); det(kron(A, B)) -> det(A)**m * det(B)**n",
+    equation="det(block_diag(A, B)) -> det(A) * det(B); det(kron(A, B)) -> det(A)**m * det(B)**n; so for slogdet",
     examples=lambda: [
-        det(block_diagonal([leaf(2, 2), leaf(3, 3)])),
-        det(kronecker(leaf(2, 2), leaf(3, 3))),
+        f(m)
+        for m in (block_diagonal([leaf(2, 2), leaf(3, 3)]), kronecker(leaf(2, 2), leaf(3, 3)))
+        for f in (det, lambda m: slogdet(m)[0], lambda m: slogdet(m)[1])
     ],
 )
-def det_of_composed(v: Value) -> Value | None:
+def determinant_of_composed(v: Value) -> Value | None:
     """The parts are factorized, not the whole."""
-    parts = squares_of(v.operands[0])
+    m = determinant_of(v)
+    if m is None:
+        return None
+    parts = squares_of(m)
     if parts is not None:
-        out = det(parts[0])
-        for p in parts[1:]:
-            out = out * det(p)
-        return out
-    found = squares_of_kronecker(v.operands[0])
+        return determinant(v, [(p, None) for p in parts])
+    found = squares_of_kronecker(m)
     if found is None:
         return None
-    a, b = found
-    return det(a) ** size_like(b.shape[0], v.type) * det(b) ** size_like(a.shape[0], v.type)
-
-
-@rewrite(
-    "get",
-    needs=["slogdet"],
-    weight=2,
-    equation="slogdet(block_diag(A, B)) -> (sign * sign, log + log); slogdet(kron(A, B)) likewise",
-    examples=lambda: [
-        slogdet(m)[k]
-        for m in (block_diagonal([leaf(2, 2), leaf(3, 3)]), kronecker(leaf(2, 2), leaf(3, 3)))
-        for k in (0, 1)
-    ],
-)
-def slogdet_of_composed(v: Value) -> Value | None:
-    """The parts are factorized, not the whole."""
-    s, k = v.operands[0], v.attrs["index"]
-    if s.op is not slogdet:
-        return None
-    parts = squares_of(s.operands[0])
-    found = None if parts is not None else squares_of_kronecker(s.operands[0])
-    if parts is not None:
-        terms = [slogdet(p)[k] for p in parts]
-    elif found is not None:
-        pairs = [(slogdet(x)[k], size_like(y.shape[0], v.type)) for x, y in (found, found[::-1])]
-        terms = [x * n if k else x**n for x, n in pairs]
-    else:
-        return None
-    out = terms[0]
-    for t in terms[1:]:
-        out = out + t if k else out * t
-    return out
+    return determinant(v, [(x, size_like(y.shape[0], v.type)) for x, y in (found, found[::-1])])
 
 
 @rewrite(

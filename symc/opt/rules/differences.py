@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from symc.ir.op import splat
@@ -14,22 +16,21 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves
-from symc.opt.engine.terms import Term, cancels_first, flatten, is_number, join, splat_like, without
+from symc.opt.engine.terms import (
+    cancels_first,
+    flatten,
+    is_number,
+    join,
+    number_apart,
+    opposites,
+    splat_like,
+    without,
+)
 from symc.opt.rules.powers import MAX_POWER
 
 LN2 = 0.6931471805599453
 #: Where expm1 is more accurate than a power minus 1, and a log of 1 + u than one of its rounded argument.
 SMALL = 0.5
-
-
-def _number_apart(x: Value) -> tuple[float, Value | None]:
-    """``x`` as a number plus another value."""
-    terms = flatten(x, "sum")
-    for k, (s, y) in enumerate(terms):
-        n = splat_of(y)
-        if n is not None and len(terms) > 1:
-            return s * float(n), join(without(terms, k), "sum")
-    return 0.0, x
 
 
 # --- logs and exponentials --------------------------------------------------------------------------------------------
@@ -69,6 +70,18 @@ def log1p_of_minus_squared_tanh(x):
 # --- powers -----------------------------------------------------------------------------------------------------------
 
 
+def _less_number(v: Value, found: Callable[[Value], tuple[float, Value] | None]) -> Value | None:
+    """The sum ``v``, of which a term less a number is something else: ``found(term)`` gives the number, and what."""
+    terms = flatten(v, "sum")
+    for i, (s, x) in enumerate(terms):
+        if any(splat_of(y) is not None for _, y in terms) and (known := found(x)) is not None:
+            number, made = known
+            j = next((k for k, (t, y) in enumerate(terms) if is_number(y, -s * t * number)), None)
+            if j is not None:
+                return join([(s, made), *without(terms, i, j)], "sum")
+    return None
+
+
 def _log_of_base(p: Value) -> tuple[Value, bool] | None:
     """The log of a power with its digits, and whether that is all: the base is a positive number."""
     base, power = p.operands
@@ -77,7 +90,7 @@ def _log_of_base(p: Value) -> tuple[Value, bool] | None:
         return None
     if b is not None:
         return (power * float(np.log(b)), True) if 0 < b < np.inf and b != 1 else None
-    one, u = _number_apart(base)
+    one, u = number_apart(base)
     if one == 1 and u is not None and not (n is not None and n == int(n) and abs(n) <= MAX_POWER):
         return power * log1p(u), False
     return (power * log(base), False) if n is None or abs(n) < 0.1 else None
@@ -104,21 +117,19 @@ def power_minus_one(v: Value, context) -> Value | None:
     """Cancels where the power is near 1: interest, and the transformation of Box and Cox."""
     if cancels_first(v, context.facts):
         return None
-    terms = flatten(v, "sum")
-    for i, (s, p) in enumerate(terms):
-        j = _opposite(terms, s, 1.0)
-        found = _log_of_base(p) if p.op is pow_ and j is not None else None
-        if found is None or j is None:
-            continue
-        z, always = found
-        if always:
-            made = expm1(z)
-        else:
-            near = lt(abs_(z), SMALL)
-            far = where(near, like(z, 1), p)  # the power itself, which others may need; met once, as it is no power now
-            made = where(near, expm1(z), far - 1)
-        return join([(s, made), *without(terms, i, j)], "sum")
-    return None
+    return _less_number(v, _power_less_one)
+
+
+def _power_less_one(p: Value) -> tuple[float, Value] | None:
+    found = _log_of_base(p) if p.op is pow_ else None
+    if found is None:
+        return None
+    z, always = found
+    if always:
+        return 1.0, expm1(z)
+    near = lt(abs_(z), SMALL)
+    far = where(near, like(z, 1), p)  # the power itself, which others may need; met once, as it is no power now
+    return 1.0, where(near, expm1(z), far - 1)
 
 
 @rewrite(
@@ -134,7 +145,7 @@ def large_power_of_one_plus(v: Value) -> Value | None:
     """A large power multiplies the rounding error of 1 + x."""
     base, power = v.operands
     n = splat_of(power)
-    one, u = _number_apart(base)
+    one, u = number_apart(base)
     if n is None or not 256 <= abs(n) < np.inf or one != 1 or u is None:
         return None
     near = lt(abs_(u), SMALL / 2)
@@ -159,14 +170,15 @@ def large_power_of_one_plus(v: Value) -> Value | None:
 )
 def root_minus_number(v: Value) -> Value | None:
     """Cancels near 0."""
-    terms = flatten(v, "sum")
-    for i, (s, r) in enumerate(terms):
-        n, u = _number_apart(r.operands[0]) if r.op is sqrt else (0.0, None)
-        j = _opposite(terms, s, float(np.sqrt(n))) if u is not None and 0 < n < np.inf else None
-        if u is not None and j is not None:
-            made = where(isfinite(r), u / (r + float(np.sqrt(n))), r)
-            return join([(s, made), *without(terms, i, j)], "sum")
-    return None
+    return _less_number(v, _root_less_number)
+
+
+def _root_less_number(r: Value) -> tuple[float, Value] | None:
+    n, u = number_apart(r.operands[0]) if r.op is sqrt else (0.0, None)
+    if u is None or not 0 < n < np.inf:
+        return None
+    root = float(np.sqrt(n))
+    return root, where(isfinite(r), u / (r + root), r)
 
 
 @rewrite(
@@ -181,20 +193,15 @@ def root_minus_number(v: Value) -> Value | None:
 )
 def length_minus_number(v: Value) -> Value | None:
     """Cancels near 0: the pseudo-Huber loss."""
-    terms = flatten(v, "sum")
-    for i, (s, r) in enumerate(terms):
-        n = splat_of(r.operands[1]) if r.op is hypot else None
-        j = _opposite(terms, s, float(n)) if n is not None and 0 < n < np.inf else None
-        if n is not None and j is not None:
-            (x, _) = r.operands
-            made = where(isfinite(r), x * (x / (r + float(n))), r)
-            return join([(s, made), *without(terms, i, j)], "sum")
-    return None
+    return _less_number(v, _length_less_number)
 
 
-def _opposite(terms: list[Term], sign: int, number: float) -> int | None:
-    """The place of the term that is minus the number, for the sign of another."""
-    return next((k for k, (t, x) in enumerate(terms) if is_number(x, -sign * t * number)), None)
+def _length_less_number(r: Value) -> tuple[float, Value] | None:
+    n = splat_of(r.operands[1]) if r.op is hypot else None
+    if n is None or not 0 < n < np.inf:
+        return None
+    (x, _), number = r.operands, float(n)
+    return number, where(isfinite(r), x * (x / (r + number)), r)
 
 
 @rule(domain={"x": (-1, 1)})
@@ -210,7 +217,7 @@ def _rest_of_square(r: Value, x: Value) -> Value | None:
         return rest[0] if len(rest) == 1 else None
     (s,) = r.operands
     if s.op is mul:  # (x - y) * (x + y)
-        (c, y), (d, z) = map(_number_apart, s.operands)
+        (c, y), (d, z) = map(number_apart, s.operands)
         return splat_like(-c * c, x) if y is z is x and c == -d != 0 else None
     terms = flatten(s, "sum")
     k = next((k for k, t in enumerate(terms) if t[0] > 0 and t[1].op is mul and t[1].operands == (x, x)), None)
@@ -260,17 +267,14 @@ def root_minus_base(v: Value) -> Value | None:
 )
 def difference_of_reciprocals(v: Value) -> Value | None:
     """Cancels for large x."""
-    terms = flatten(v, "sum")
-    for i, (s, a) in enumerate(terms):
-        for j, (t, b) in enumerate(terms):
-            if s > 0 > t and a.op is b.op is div and a.operands[0] is b.operands[0]:
-                n = splat_of(a.operands[0])
-                roots = a.operands[1].op is b.operands[1].op is sqrt
-                (c, x), (d, y) = (_number_apart(z.operands[1].operands[0] if roots else z.operands[1]) for z in (a, b))
-                if n is not None and x is y and c != d:
-                    made = splat_like(float(n) * (d - c), v) / a.operands[1] / b.operands[1]
-                    made = made / (a.operands[1] + b.operands[1]) if roots else made
-                    return join([(1, made), *without(terms, i, j)], "sum")
+    for a, b, rest in opposites(flatten(v, "sum")):
+        if a.op is b.op is div and a.operands[0] is b.operands[0]:
+            n = splat_of(a.operands[0])
+            roots = a.operands[1].op is b.operands[1].op is sqrt
+            (c, x), (d, y) = (number_apart(z.operands[1].operands[0] if roots else z.operands[1]) for z in (a, b))
+            if n is not None and x is y and c != d:
+                made = splat_like(float(n) * (d - c), v) / a.operands[1] / b.operands[1]
+                return join([(1, made / (a.operands[1] + b.operands[1]) if roots else made), *rest], "sum")
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from symc.ir.ops.arithmetic import abs_, pow_
 from symc.ir.ops.compare import eq, ge
 from symc.ir.ops.elementwise import like
-from symc.ir.ops.linalg import dot
+from symc.ir.ops.linalg import adds_squares
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import cbrt, exp, expm1, sqrt
 from symc.ir.ops.reduce import sum_
@@ -27,10 +27,8 @@ def order_of(x: Value, facts, depth: int = DEPTH) -> float:
         return float(number) if known and number is not None else 0.0  # (|y| of |y|**p is not negative)
     if x.op is abs_:
         return 1.0
-    if x.op is dot:
-        same = x.operands[0] is x.operands[1] and x.attrs["contract"][0] == x.attrs["contract"][1] and \
-            2 * len(x.attrs["contract"][0]) + 2 * len(x.attrs["batch"][0]) == 2 * x.operands[0].ndim
-        return 2.0 if same else 0.0
+    if adds_squares(x):
+        return 2.0
     if not depth:
         return 0.0
     if x.op is sum_ or "movement" in x.op.traits and len(x.operands) == 1:

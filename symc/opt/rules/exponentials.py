@@ -16,7 +16,7 @@ from symc.ir.ops.math import exp, expm1, log, log1mexp, log1p, logaddexp, sigmoi
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves
-from symc.opt.engine.terms import cancels_first, flatten, is_number, join, without
+from symc.opt.engine.terms import cancels_first, flatten, join, number_apart, without
 
 NEGATIVE = {"x": (-700.0, -1e-8)}
 ORDINARY = {"x": (-80.0, 80.0), "y": (-80.0, 80.0)}
@@ -57,11 +57,9 @@ def log_one_minus(x):
 def log_of_one_in_parentheses(v: Value, context) -> Value | None:
     """1 + x loses the digits of a small x, and x + y those of what 1 + x leaves of an x near -1."""
     (x,) = v.operands
-    terms = flatten(x, "sum")
-    one = next((k for k, (s, y) in enumerate(terms) if is_number(y, s)), None)
-    if one is None or not cancels_first(x, context.facts):
+    one, rest = number_apart(x)
+    if one != 1 or rest is None or not cancels_first(x, context.facts):
         return None
-    rest = join([t for k, t in enumerate(terms) if k != one], "sum")
     near = lt(abs_(rest), 0.5)
     return where(near, log1p(where(near, rest, like(rest, 0))), log(where(near, like(x, 1), x)))
 

@@ -11,19 +11,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from symc.ir.dim import Size, known_nonnegative, product, size_name
-from symc.ir.op import lookup
 from symc.ir.ops.cast import in_dtype
 from symc.ir.ops.dynamic_slice import dynamic_slice
 from symc.ir.ops.index import gather
 from symc.ir.ops.kernel import checked_index
 from symc.ir.ops.leaf import iota, scalar
-from symc.ir.ops.shape import broadcast, concat, flip, inverse_permutation, reshape, slice_, transpose
-from symc.ir.text import splat_of
+from symc.ir.ops.shape import broadcast, concat, flip, reshape, slice_, transpose
 from symc.ir.types import DTYPES
-from symc.ir.value import Value, make
+from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import index, leaf
-from symc.opt.engine.rule import works_once
 from symc.opt.engine.terms import size_like
 from symc.opt.facts.forms import Steps, steps_of, unit_axes
 from symc.opt.rules.reads import window_starts
@@ -327,51 +324,3 @@ def window_at_number(v: Value) -> Value | None:
     if starts is None:
         return None
     return slice_(v.operands[0], start=tuple(starts), size=v.shape, step=(1,) * v.ndim)
-
-
-@rewrite(
-    "dynamic_slice",
-    exact=True,
-    equation="dynamic_slice(f(x, y), i) -> f(dynamic_slice(x, i), dynamic_slice(y, i))",
-    examples=lambda: [dynamic_slice(lookup("exp")(leaf(9)), index(), size=(3,))],
-    written=lambda sc: sc.dynamic_slice(
-        sc.exp(sc.input("x", "float64", shape=(9,))), [sc.input("i", "int64", shape=())], [3]
-    ),
-)
-def window_of_elementwise(v: Value, context) -> Value | None:
-    """Only what is read is computed."""
-    x, *starts = v.operands
-    if not works_once(x, context):
-        return None
-    operands = [
-        broadcast(o.operands[0], axes=(), shape=v.shape) if splat_of(o) is not None and v.shape
-        else dynamic_slice(o, *starts, size=v.shape)
-        for o in x.operands
-    ]  # fmt: skip
-    return make(x.op, operands, x.attrs)
-
-
-@rewrite(
-    "dynamic_slice",
-    exact=True,
-    equation="dynamic_slice(transpose(x)) -> transpose(dynamic_slice(x)); broadcasts as well",
-    examples=lambda: [
-        dynamic_slice(transpose(leaf(9, 4), perm=(1, 0)), index(), index(), size=(2, 3)),
-        dynamic_slice(broadcast(leaf(9), axes=(1,), shape=(4, 9)), index(), index(), size=(2, 3)),
-    ],
-    written=lambda sc: sc.dynamic_slice(
-        sc.input("x", "float64", shape=(9, 4)).T, [sc.input("i", "int64", shape=()), 1], [2, 3]
-    ),
-)
-def window_of_movement(v: Value) -> Value | None:
-    """Only what is read is moved."""
-    m, *starts = v.operands
-    if m.op is transpose:
-        back = inverse_permutation(m.attrs["perm"])
-        part = dynamic_slice(m.operands[0], *[starts[a] for a in back], size=tuple(v.shape[a] for a in back))
-        return transpose(part, perm=m.attrs["perm"])
-    if m.op is broadcast:
-        axes = m.attrs["axes"]
-        part = dynamic_slice(m.operands[0], *[starts[a] for a in axes], size=tuple(v.shape[a] for a in axes))
-        return broadcast(part, axes=axes, shape=v.shape)
-    return None

@@ -6,6 +6,9 @@ ends as two solves with the factors that are there.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
+
 import numpy as np
 
 from symc.ir.attrs import Array
@@ -15,11 +18,12 @@ from symc.ir.ops.arithmetic import abs_, mul, neg, sign
 from symc.ir.ops.compare import lt
 from symc.ir.ops.determinant import det, slogdet
 from symc.ir.ops.factor import triangular
+from symc.ir.ops.leaf import get
 from symc.ir.ops.linalg import dot, free_axes
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import log
-from symc.ir.ops.matrix import product, swapped
-from symc.ir.ops.shape import broadcast, in_order, in_shape, reshape, transpose
+from symc.ir.ops.matrix import product, swapped, swapped_of
+from symc.ir.ops.shape import broadcast, in_order, in_shape, reshape
 from symc.ir.ops.solve import cho_solve, inv, lu_solve, solve, solve_triangular
 from symc.ir.text import splat_of
 from symc.ir.value import Value, make
@@ -33,15 +37,6 @@ Axes = tuple[int, ...]
 
 def _square(*shape: int) -> Value:
     return leaves(1, {}, shape or (3, 3))[0]
-
-
-def transposed_of(v: Value) -> Value | None:
-    """The y of which ``v`` is the transposed matrices."""
-    v = bare(v)
-    n = v.ndim
-    if v.op is not transpose or v.attrs["perm"] != (*range(n - 2), n - 1, n - 2):
-        return None
-    return v.operands[0]
 
 
 # --- products with inverses -------------------------------------------------------------------------------------------
@@ -200,27 +195,60 @@ def inverse_of_inverse(v: Value) -> Value | None:
     (a,) = v.operands
     if bare(a).op is inv:
         return bare(a).operands[0]
-    y = transposed_of(a)
+    y = swapped_of(bare(a))
     return swapped(inv(y)) if y is not None else None
 
 
 # --- determinants -----------------------------------------------------------------------------------------------------
 
 
+def determinant(v: Value, parts: Sequence[tuple[Value, Value | None]], inverse: bool = False) -> Value:
+    """``v``, the determinant of a matrix or what `slogdet` gives of it, which is that of the parts multiplied, each to
+    a power; or that of the inverse."""
+    index = None if v.op is det else v.attrs["index"]
+    found = []
+    for a, n in parts:
+        x = det(a) if index is None else slogdet(a)[index]
+        found.append(x if n is None else x * n if index else x**n)
+    out = functools.reduce((lambda x, y: x + y) if index else (lambda x, y: x * y), found)
+    if not inverse:
+        return out
+    return -out if index else out if index == 0 and v.dtype.kind != "c" else 1 / out
+
+
+def determinant_of(v: Value) -> Value | None:
+    """The matrix whose determinant, or result of `slogdet`, ``v`` is."""
+    of = v.operands[0] if v.op is get else v
+    return of.operands[0] if of.op in (det, slogdet) else None
+
+
 @rewrite(
     "det",
+    "get",
     kinds="fc",
-    equation="det(A.T) -> det(A); det(inv(A)) -> 1 / det(A)",
-    examples=lambda: [det(swapped(_square())), det(inv(_square()))],
-    misses=lambda: [det(_square())],
+    equation="det(A.T) -> det(A); det(inv(A)) -> 1 / det(A); det(A @ B) -> det(A) * det(B) for square A and B; so for "
+    "slogdet",
+    examples=lambda: [
+        det(swapped(_square())),
+        det(inv(_square())),
+        det(dot_of(_square(), _square())),
+        *[slogdet(a)[k] for k in (0, 1) for a in (swapped(_square()), inv(_square()), dot_of(_square(), _square()))],
+    ],
+    misses=lambda: [det(_square()), *[f(dot_of(_square(3, 2), _square(2, 3))) for f in (det, lambda a: slogdet(a)[1])]],
 )
-def det_of_transpose(v: Value) -> Value | None:
-    """One factorization serves a matrix, its transpose and its inverse."""
-    (a,) = v.operands
+def determinant_of_made(v: Value, context) -> Value | None:
+    """One factorization serves a matrix, its transpose and its inverse; a product need not be multiplied out: two
+    factorizations cost less than a product and one, and of a product with itself there is only one."""
+    a = determinant_of(v)
+    if a is None:
+        return None
     if bare(a).op is inv:
-        return 1 / det(bare(a).operands[0])
-    y = transposed_of(a)
-    return det(y) if y is not None else None
+        return determinant(v, [(bare(a).operands[0], None)], inverse=True)
+    y = swapped_of(bare(a))
+    if y is not None:
+        return determinant(v, [(y, None)])
+    found = square_factors(a)
+    return None if found is None or not context.single_use(a) else determinant(v, [(x, None) for x in found])
 
 
 def square_factors(a: Value) -> tuple[Value, Value] | None:
@@ -232,22 +260,6 @@ def square_factors(a: Value) -> tuple[Value, Value] | None:
     if x.shape[-1] != x.shape[-2] or y.shape[-1] != y.shape[-2]:
         return None
     return (swapped(x) if tx else x), (swapped(y) if ty else y)
-
-
-@rewrite(
-    "det",
-    kinds="fc",
-    needs=["dot"],
-    equation="det(A @ B) -> det(A) * det(B) for square A and B",
-    examples=lambda: [det(dot_of(_square(), _square()))],
-    misses=lambda: [det(dot_of(_square(3, 2), _square(2, 3)))],
-)
-def det_of_product(v: Value, context) -> Value | None:
-    """Two factorizations cost less than a product and one; and of a product with itself there is only one."""
-    found = square_factors(v.operands[0])
-    if found is None or not context.single_use(v.operands[0]):
-        return None
-    return det(found[0]) * det(found[1])
 
 
 @rewrite(
@@ -293,36 +305,3 @@ def sign_of_det(v: Value) -> Value | None:
     """A determinant overflows, or vanishes, where its sign is plain."""
     d = bare(v.operands[0])
     return slogdet(d.operands[0])[0] if d.op is det else None
-
-
-@rewrite(
-    "get",
-    kinds="fc",
-    needs=["slogdet"],
-    equation="slogdet(A.T) -> slogdet(A); slogdet(inv(A)) -> (sign, -logabs) of A; slogdet(A @ B) -> sign * sign, "
-    "logabs + logabs",
-    examples=lambda: [
-        slogdet(swapped(_square()))[1],
-        slogdet(inv(_square()))[1],
-        slogdet(inv(_square()))[0],
-        slogdet(dot_of(_square(), _square()))[1],
-    ],
-    misses=lambda: [slogdet(_square())[1], slogdet(dot_of(_square(3, 2), _square(2, 3)))[1]],
-)
-def slogdet_of_transpose(v: Value, context) -> Value | None:
-    """One factorization serves a matrix, its transpose and its inverse; a product need not be multiplied out."""
-    s, k = v.operands[0], v.attrs["index"]
-    if s.op is not slogdet:
-        return None
-    (a,) = s.operands
-    if bare(a).op is inv:
-        inner = slogdet(bare(a).operands[0])
-        return -inner[1] if k else (inner[0] if v.dtype.kind != "c" else 1 / inner[0])
-    y = transposed_of(a)
-    if y is not None:
-        return slogdet(y)[k]
-    found = square_factors(a)
-    if found is None or not context.single_use(a):
-        return None
-    x, y = slogdet(found[0])[k], slogdet(found[1])[k]
-    return x + y if k else x * y

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from symc.ir.attrs import Array
 from symc.ir.op import splat
-from symc.ir.ops.arithmetic import abs_, add, hypot, maximum, mul
+from symc.ir.ops.arithmetic import abs_, hypot, maximum, mul
 from symc.ir.ops.compare import gt, le
 from symc.ir.ops.elementwise import like
-from symc.ir.ops.linalg import dot
+from symc.ir.ops.linalg import adds_squares, dot
 from symc.ir.ops.logic import where
 from symc.ir.ops.math import log, log1p, sqrt
 from symc.ir.ops.reduce import norm, sum_
-from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves, matrix
-from symc.opt.engine.terms import flatten, join, number_and, without
+from symc.opt.engine.terms import flatten, join, number_and, number_apart, opposites, scale_apart, splat_like
 from symc.opt.facts.log_forms import exponent_of
 
 # --- lengths ----------------------------------------------------------------------------------------------------------
@@ -86,18 +84,10 @@ def _length(x: Value, facts) -> Value | None:
 
 def _root_of_sum(s: Value) -> Value | None:
     """The norm of what ``s`` is the sum of squares of."""
-    if s.op is dot:
-        return _root_of_dot(s)
+    if adds_squares(s) and list(s.attrs["batch"][0]) == sorted(s.attrs["batch"][0]):
+        return norm(s.operands[0], axes=tuple(sorted(s.attrs["contract"][0])))
     x = _square_of(s.operands[0]) if s.op is sum_ else None
     return None if x is None else norm(x, axes=s.attrs["axes"])
-
-
-def _root_of_dot(d: Value) -> Value | None:
-    (x, y), (axes, same), (batch, batched) = d.operands, d.attrs["contract"], d.attrs["batch"]
-    if x is not y or axes != same or batch != batched or list(batch) != sorted(batch) or \
-            len(axes) + len(batch) != x.ndim:
-        return None
-    return norm(x, axes=tuple(sorted(axes)))
 
 
 def _root_of_scaled_sum(x: Value, facts) -> Value | None:
@@ -135,24 +125,10 @@ def _dot(x: Value, axes: tuple[int, ...], batch: tuple[int, ...] = ()) -> Value:
     return dot(x, x, contract=(axes, axes), batch=(batch, batch))
 
 
-def _scaled(x: Value) -> tuple[float, list[Value]]:
-    """``x`` as a positive number and factors; no factors where there are divisors."""
-    number, rest = 1.0, []
-    for s, y in flatten(x, "product"):
-        n = splat_of(y)
-        if n is not None and 0 < n < np.inf:
-            number *= float(n) ** s
-        elif s > 0:
-            rest.append(y)
-        else:
-            return 1.0, []
-    return (number, rest) if 0 < number < np.inf else (1.0, [])
-
-
 def _scaled_square(x: Value) -> tuple[float, Value] | None:
     """``x`` as k * y*y for a positive number k: (k, y)."""
-    number, rest = _scaled(x)
-    return (number, rest[0]) if len(rest) == 2 and rest[0] is rest[1] else None
+    number, rest = scale_apart(x)
+    return (number, rest[0][1]) if len(rest) == 2 and rest[0] == rest[1] and rest[0][0] > 0 else None
 
 
 @rewrite(
@@ -192,9 +168,10 @@ def log1p_of_square(v: Value) -> Value | None:
 def log_of_number_and_square(v: Value) -> Value | None:
     """The square overflows where its log is ordinary."""
     (x,) = v.operands
-    number, rest = _scaled(x)
-    found = number_and(rest[0], _scaled_square) if len(rest) == 1 else None
-    if found is None or x is rest[0] and found[0] == 1:
+    number, rest = scale_apart(x)
+    (sign, y), *more = rest or [(-1, x)]
+    found = number_and(y, _scaled_square) if sign > 0 and not more else None
+    if found is None or x is y and found[0] == 1:
         return None  # for log1p
     return _log_of_large(v, found[1] * number, found[2])
 
@@ -241,12 +218,6 @@ def sqrt_of_clipped(x):
 # --- differences of roots ---------------------------------------------------------------------------------------------
 
 
-def _plus_number(x: Value) -> tuple[Value, float]:
-    """``x`` as y + c."""
-    number = splat_of(x.operands[1]) if x.op is add else None
-    return (x, 0.0) if number is None else (x.operands[0], float(number))
-
-
 @rewrite(
     "sub",
     "add",
@@ -265,14 +236,11 @@ def _plus_number(x: Value) -> tuple[Value, float]:
 )
 def difference_of_roots(v: Value) -> Value | None:
     """Cancels for large x."""
-    terms = flatten(v, "sum")
-    for i, (s, a) in enumerate(terms):
-        for j, (t, b) in enumerate(terms):
-            if s > 0 > t and a.op is sqrt and b.op is sqrt:
-                (x, c), (y, d) = _plus_number(a.operands[0]), _plus_number(b.operands[0])
-                if x is y and c != d:
-                    made = splat(Array(np.asarray(c - d, v.dtype)), v.type) / (a + b)
-                    return join([(1, made), *without(terms, i, j)], "sum")
+    for a, b, rest in opposites(flatten(v, "sum")):
+        if a.op is sqrt and b.op is sqrt:
+            (c, x), (d, y) = number_apart(a.operands[0]), number_apart(b.operands[0])
+            if x is y and c != d:
+                return join([(1, splat_like(c - d, v) / (a + b)), *rest], "sum")
     return None
 
 

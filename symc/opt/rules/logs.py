@@ -22,7 +22,7 @@ from symc.ir.traverse import rebuild
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves, matrix
-from symc.opt.engine.terms import Term, cancels_first, flatten, is_number, join
+from symc.opt.engine.terms import Term, cancels_first, flatten, join, number_apart, scale_apart
 from symc.opt.facts.log_forms import exponent_of, log_of, log_of_factor, log_of_sum
 
 POSITIVE = {"x": (1e-8, 1e8)}
@@ -228,17 +228,15 @@ def _log_of_power(x: Value, alone: bool, facts) -> Value | None:
 )
 def log_of_product_of_squares(v: Value) -> Value | None:
     """The squares overflow or vanish where the log is ordinary."""
-    number, single, root = 1.0, list[Term](), list[Term]()
-    for s, x in flatten(v.operands[0], "product"):
-        n = splat_of(x)
-        if n is not None and 0 < n < np.inf:
-            number *= float(n) ** s
-        elif (s, x) in single:
-            single.remove((s, x))
-            root.append((s, x))
+    number, terms = scale_apart(v.operands[0])
+    single, root = list[Term](), list[Term]()
+    for t in terms:
+        if t in single:
+            single.remove(t)
+            root.append(t)
         else:
-            single.append((s, x))
-    if single or not root or not 0 < number < np.inf:
+            single.append(t)
+    if single or not root:
         return None
     size = abs_(join(root, "product"))
     return log(size if number == 1 else size * float(np.sqrt(number))) * 2
@@ -284,12 +282,6 @@ def _sign_of_power(x: Value, y: Value) -> Value:
     return where(ge(x, 0), one, where(eq(odd, 0), one, where(eq(odd, 1), -one, like(x, np.nan))))
 
 
-def _above(x: Value) -> tuple[float, Value]:
-    """``x`` as u + c."""
-    n = splat_of(x.operands[1]) if x.op is add else None
-    return (0.0, x) if n is None else (float(n), x.operands[0])
-
-
 @rewrite(
     "log",
     kinds="f",
@@ -307,8 +299,8 @@ def log_of_quotient_near_one(v: Value) -> Value | None:
     (q,) = v.operands
     if q.op is not div:
         return None
-    (c, x), (d, y) = map(_above, q.operands)
-    if x is not y or c == d or not np.isfinite(c - d):
+    (c, x), (d, y) = map(number_apart, q.operands)
+    if x is None or x is not y or c == d or not np.isfinite(c - d):
         return None
     below = q.operands[1]
     far = gt(abs_(below), 2 * abs(c - d))
@@ -331,10 +323,9 @@ def log_of_quotient_near_one(v: Value) -> Value | None:
 def log_to_another_base(v: Value, context) -> Value | None:
     """Rewrites of the natural logarithm for other bases."""
     (x,) = v.operands
-    terms = flatten(x, "sum")
-    one = next((k for k, (s, y) in enumerate(terms) if is_number(y, s)), None)
-    if one is not None and len(terms) > 1 and not cancels_first(x, context.facts):
-        made = log1p(join([t for k, t in enumerate(terms) if k != one], "sum"))
+    one, rest = number_apart(x)
+    if one == 1 and rest is not None and not cancels_first(x, context.facts):
+        made = log1p(rest)
     else:
         found, inside = log_of_sum(x, context.facts) if x.op is add else log_of(x, context.facts)
         if found is None or not inside:

@@ -16,6 +16,7 @@ from symc.ir.op import Decompose, lookup, splat
 from symc.ir.ops.arithmetic import maximum, minimum, mod
 from symc.ir.ops.cast import cast
 from symc.ir.ops.compare import eq, isnan
+from symc.ir.ops.dynamic_slice import dynamic_slice
 from symc.ir.ops.index import gather
 from symc.ir.ops.kernel import check_index, checked_index
 from symc.ir.ops.leaf import array, iota
@@ -49,24 +50,28 @@ def _ring(n: int, start: int, step: int = 1) -> Value:
 
 @rewrite(
     "gather",
+    "dynamic_slice",
     exact=True,
-    equation="f(x, y)[i] -> f(x[i], y[i])",
+    equation="f(x, y)[i] -> f(x[i], y[i]); so for dynamic_slice",
     examples=lambda: [
         gather(lookup("exp")(leaf(9, 2)), index(3), axes=(0,)),
         gather(leaf(9) + leaf(9), index(), axes=(0,)),
+        dynamic_slice(lookup("exp")(leaf(9)), index(), size=(3,)),
     ],
     misses=lambda: [gather(lookup("exp")(leaf(9, 2)), index(12), axes=(0,))],
-)
+    written=lambda sc: (lambda x, i: [sc.exp(x)[i], sc.dynamic_slice(sc.exp(x), [i], [3])])(
+        sc.input("x", "float64", shape=(9,)), sc.input("i", "int64", shape=())),
+)  # fmt: skip
 def gather_of_elementwise(v: Value, context) -> Value | str | None:
     """Only what is read is computed."""
-    x, *indices = v.operands
+    x, *places = v.operands
     if not works_once(x, context):
         return None
-    if not reads_no_more(v) and not _counts(x):
+    if v.op is gather and not reads_no_more(v) and not _counts(x):
         return "more may be read than there is: it would be computed again"
     operands = [
         broadcast(o.operands[0], axes=(), shape=v.shape) if splat_of(o) is not None and v.shape
-        else gather(o, *indices, **v.attrs)
+        else v.op(o, *places, **v.attrs)
         for o in x.operands
     ]  # fmt: skip
     return make(x.op, operands, x.attrs)

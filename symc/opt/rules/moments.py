@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from symc.ir.dim import Size, product
+from symc.ir.ops.arithmetic import div, mul
 from symc.ir.ops.leaf import size
 from symc.ir.ops.reduce import spread, sum_
 from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import matrix
-from symc.opt.engine.terms import flatten, join, size_like, without
+from symc.opt.engine.terms import flatten, join, opposites, scale_apart, size_like
 
 
 def _is_count(n: Value, count: Size, inverse: bool = False) -> bool:
@@ -31,26 +34,28 @@ def count_of(s: Value) -> Size:
 
 def _mean_of(v: Value) -> Value | None:
     """The sum that ``v`` is, divided by how many elements there are."""
-    if v.op.name not in ("div", "mul"):
+    if v.op not in (div, mul):
         return None
     s, n = v.operands
-    if s.op is sum_ and _is_count(n, count_of(s), inverse=v.op.name == "mul"):
+    if s.op is sum_ and _is_count(n, count_of(s), inverse=v.op is mul):
         return s
     return None
 
 
 def _weighted_mean_of(v: Value) -> tuple[Value, Value] | None:
     """The sums of ``sum(w * x) / sum(w)``."""
-    if v.op.name != "div":
+    if v.op is not div:
         return None
     s, t = v.operands
-    return (s, t) if s.op is t.op is sum_ and s.attrs == t.attrs and s.operands[0].op.name == "mul" else None
+    return (s, t) if s.op is t.op is sum_ and s.attrs == t.attrs and s.operands[0].op is mul else None
 
 
-def _centred(x: Value, s: Value) -> Value:
-    """x minus its mean along the axes of the sum ``s``, in every element."""
-    mean = sum_(x, axes=s.attrs["axes"])
-    return x - spread(mean / size_like(count_of(s), mean.type), x, s.attrs["axes"])
+def _about_mean(s: Value) -> Value:
+    """The sum ``s`` of products with the mean taken off each factor."""
+    axes = s.attrs["axes"]
+    means = [sum_(x, axes=axes) / size_like(count_of(s), s.type) for x in s.operands[0].operands]
+    x, y = (x - spread(m, x, axes) for x, m in zip(s.operands[0].operands, means, strict=True))
+    return sum_(x * y, axes=axes)
 
 
 def _examples() -> list[Value]:
@@ -85,17 +90,11 @@ def _examples() -> list[Value]:
 )
 def variance(v: Value) -> Value | None:
     """The difference cancels where the mean is large against the spread: of 1e8 + {0, 1, 2} nothing right is left."""
-    terms = flatten(v, "sum")
-    for i, (s, squares) in enumerate(terms):
-        whole = _mean_of(squares) if s > 0 else None
-        if whole is None or whole.operands[0].op.name != "mul":
-            continue
-        for j, (t, square) in enumerate(terms):
-            if t < 0 and square.op.name == "mul" and _are_means(square.operands, whole):
-                x, y = whole.operands[0].operands
-                total = sum_(_centred(x, whole) * _centred(y, whole), axes=whole.attrs["axes"])
-                made = total / size_like(count_of(whole), total.type)
-                return join([(1, made), *without(terms, i, j)], "sum")
+    for squares, square, rest in opposites(flatten(v, "sum")):
+        whole = _mean_of(squares)
+        if whole is not None and whole.operands[0].op is square.op is mul and _are_means(square.operands, whole):
+            total = _about_mean(whole)
+            return join([(1, total / size_like(count_of(whole), total.type)), *rest], "sum")
     return None
 
 
@@ -135,15 +134,9 @@ def _total_examples() -> list[Value]:
 )
 def squares_about_mean(v: Value) -> Value | None:
     """The difference cancels where the mean is large against the spread."""
-    terms = flatten(v, "sum")
-    for i, (s, whole) in enumerate(terms):
-        if s < 0 or whole.op is not sum_ or whole.operands[0].op.name != "mul":
-            continue
-        for j, (t, square) in enumerate(terms):
-            if t < 0 and _is_product_over_count(square, whole):
-                x, y = whole.operands[0].operands
-                made = sum_(_centred(x, whole) * _centred(y, whole), axes=whole.attrs["axes"])
-                return join([(1, made), *without(terms, i, j)], "sum")
+    for whole, square, rest in opposites(flatten(v, "sum")):
+        if whole.op is sum_ and whole.operands[0].op is mul and _is_product_over_count(square, whole):
+            return join([(1, _about_mean(whole)), *rest], "sum")
     return None
 
 
@@ -151,12 +144,10 @@ def _is_product_over_count(v: Value, whole: Value) -> bool:
     """True if ``v`` is sum(x) * sum(y) / n, x and y the factors in ``whole``, however n is spread over them."""
     wanted = [sum_(x, axes=whole.attrs["axes"]) for x in whole.operands[0].operands]
     count = count_of(whole)
-    left, number = 0, 1.0
-    for s, x in flatten(v, "product"):
+    left, (number, rest) = 0, scale_apart(v)
+    for s, x in rest:
         if x in wanted and s > 0:
             wanted.remove(x)
-        elif (n := splat_of(x)) is not None and float(n) > 0:
-            number *= float(n) ** s
         elif _is_count(x, count):
             left += s
         else:
@@ -164,14 +155,8 @@ def _is_product_over_count(v: Value, whole: Value) -> bool:
     if wanted:
         return False
     if isinstance(count, int):
-        return abs(number * count - 1) <= 8 * float(_eps(v)) and left == 0
+        return abs(number * count - 1) <= 8 * float(np.finfo(v.dtype).eps) and left == 0
     return number == 1.0 and left == -1
-
-
-def _eps(v: Value) -> float:
-    import numpy as np
-
-    return float(np.finfo(v.dtype).eps)
 
 
 # --- weighted ---------------------------------------------------------------------------------------------------------
@@ -197,20 +182,16 @@ def _weighted_examples() -> list[Value]:
 )
 def weighted_variance(v: Value) -> Value | None:
     """The difference cancels where the mean is large against the spread."""
-    terms = flatten(v, "sum")
-    for i, (s, squares) in enumerate(terms):
-        whole = _weighted_mean_of(squares) if s > 0 else None
-        for j, (t, square) in enumerate(terms if whole is not None else ()):
-            if t > 0 or square.op.name != "mul" or square.operands[0] is not square.operands[1]:
-                continue
-            mean = _weighted_mean_of(square.operands[0])
-            x = None if mean is None or whole is None or mean[1] is not whole[1] else _weighted(mean[0], whole)
-            if x is None or whole is None:
-                continue
+    for squares, square, rest in opposites(flatten(v, "sum")):
+        whole = _weighted_mean_of(squares)
+        if whole is None or square.op is not mul or square.operands[0] is not square.operands[1]:
+            continue
+        mean = _weighted_mean_of(square.operands[0])
+        x = None if mean is None or mean[1] is not whole[1] else _weighted(mean[0], whole)
+        if x is not None:
             axes, w = whole[0].attrs["axes"], whole[1].operands[0]
             d = x - spread(square.operands[0], x, axes)
-            made = sum_(w * (d * d), axes=axes) / whole[1]
-            return join([(1, made), *without(terms, i, j)], "sum")
+            return join([(1, sum_(w * (d * d), axes=axes) / whole[1]), *rest], "sum")
     return None
 
 

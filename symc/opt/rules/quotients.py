@@ -22,7 +22,7 @@ from symc.ir.text import splat_of
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite, rule
 from symc.opt.engine.examples import example, leaves, matrix
-from symc.opt.engine.terms import Term, flatten, join, number_and, without
+from symc.opt.engine.terms import Term, flatten, join, number_and, scale_apart, without
 from symc.opt.facts.log_forms import Weighted, exponent_of, is_shifted, log_of_sum, weighted, weighted_sum
 
 # --- sums of a few ----------------------------------------------------------------------------------------------------
@@ -30,16 +30,11 @@ from symc.opt.facts.log_forms import Weighted, exponent_of, is_shifted, log_of_s
 
 def _scaled_exp(x: Value) -> tuple[float, Value] | None:
     """``x`` as k * exp(e) for a positive number k: (k, e)."""
-    number, e = 1.0, None
-    for s, y in flatten(x, "product"):
-        n = splat_of(y)
-        if n is not None and 0 < n < np.inf:
-            number *= float(n) ** s
-        elif e is None and y.op is exp:
-            e = y.operands[0] if s > 0 else -y.operands[0]
-        else:
-            return None
-    return None if e is None or not 0 < number < np.inf else (number, e)
+    number, rest = scale_apart(x)
+    if len(rest) != 1 or rest[0][1].op is not exp:
+        return None
+    ((s, y),) = rest
+    return number, y.operands[0] if s > 0 else -y.operands[0]
 
 
 @rewrite(

@@ -37,7 +37,7 @@ def lines_of(x: Value) -> tuple[int, ...] | None:
         return None
     if "axis" in x.attrs:
         return (x.attrs["axis"],)
-    return x.attrs["axes"] if x.op.name in ("softmax", "log_softmax") else None
+    return x.attrs.get("axes")
 
 
 def window_starts(w: Value) -> list[Size] | None:

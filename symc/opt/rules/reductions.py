@@ -20,7 +20,7 @@ from symc.ir.value import Value
 from symc.opt.empty import factor_of_sum, soon_infinite, where_any
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import example, leaf, leaves
-from symc.opt.engine.terms import flatten, join
+from symc.opt.engine.terms import everywhere, flatten, join
 
 #: Parts of a concatenation that are reduced one by one.
 MOST_PARTS = 4
@@ -73,9 +73,9 @@ def _scale_of(x: Value) -> tuple[Value, Value, str] | None:
     if x.op.name not in ("mul", "div"):
         return None
     for k in (1, 0) if x.op is mul else (1,):
-        c = x.operands[k]
-        if c.op is broadcast and not c.operands[0].ndim:
-            return x.operands[1 - k], c.operands[0], x.op.name
+        c = everywhere(x.operands[k])
+        if c is not None:
+            return x.operands[1 - k], c, x.op.name
     return None
 
 

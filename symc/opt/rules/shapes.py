@@ -16,6 +16,7 @@ from symc.ir.types import TensorType
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import leaf
+from symc.opt.engine.terms import everywhere
 from symc.opt.facts.forms import common_axes, unit_axes
 
 # --- movements that move nothing --------------------------------------------------------------------------------------
@@ -24,65 +25,31 @@ from symc.opt.facts.forms import common_axes, unit_axes
 @rewrite(
     "reshape",
     "ensure_shape",
-    exact=True,
-    equation="reshape(x, shape of x) -> x",
-    examples=lambda: [reshape(leaf(2, 3), shape=(2, 3)), ensure_shape(leaf(2), shape=(2,))],
-    arises="other rules and derivatives; the front end makes none",
-)
-def same_shape(v: Value) -> Value | None:
-    """It has that shape."""
-    return v.operands[0] if v.operands[0].type is v.type else None
-
-
-@rewrite(
     "transpose",
-    exact=True,
-    equation="transpose(x, (0, 1, ...)) -> x",
-    examples=lambda: [transpose(leaf(2, 3), perm=(0, 1))],
-    arises="other rules and derivatives; the front end makes none",
-)
-def same_order(v: Value) -> Value | None:
-    """The axes are in that order."""
-    return v.operands[0] if v.attrs["perm"] == tuple(range(v.ndim)) else None
-
-
-@rewrite(
     "broadcast",
-    exact=True,
-    equation="broadcast(x) -> x where no axis is inserted",
-    examples=lambda: [broadcast(leaf(2, 3), axes=(0, 1), shape=(2, 3))],
-    arises="other rules and derivatives; the front end makes none",
-)
-def nothing_inserted(v: Value) -> Value | None:
-    """Nothing is repeated."""
-    return v.operands[0] if v.type is v.operands[0].type else None
-
-
-@rewrite(
     "slice",
-    exact=True,
-    equation="slice(x, everything) -> x",
-    examples=lambda: [slice_(leaf(4), start=(0,), size=(4,), step=(1,))],
-    arises="other rules and derivatives; the front end makes none",
-)
-def whole_slice(v: Value) -> Value | None:
-    """All of it, in order."""
-    a = v.attrs
-    whole = v.type is v.operands[0].type and all(s == 0 for s in a["start"]) and all(k == 1 for k in a["step"])
-    return v.operands[0] if whole else None
-
-
-@rewrite(
     "pad",
     exact=True,
-    equation="pad(x, by nothing) -> x",
-    examples=lambda: [pad(leaf(4), splat(0, TensorType("f64")), low=(0,), high=(0,), interior=(0,))],
+    equation="reshape(x, shape of x) -> x; so for transpose, broadcast, slice and pad",
+    examples=lambda: [
+        reshape(leaf(2, 3), shape=(2, 3)),
+        ensure_shape(leaf(2), shape=(2,)),
+        transpose(leaf(2, 3), perm=(0, 1)),
+        broadcast(leaf(2, 3), axes=(0, 1), shape=(2, 3)),
+        slice_(leaf(4), start=(0,), size=(4,), step=(1,)),
+        pad(leaf(4), splat(0, TensorType("f64")), low=(0,), high=(0,), interior=(0,)),
+    ],
+    misses=lambda: [slice_(leaf(4), start=(3,), size=(4,), step=(-1,)), transpose(leaf(2, 2), perm=(1, 0))],
     arises="other rules and derivatives; the front end makes none",
 )
-def pad_by_nothing(v: Value) -> Value | None:
-    """Nothing is added."""
-    a = v.attrs
-    return v.operands[0] if not any(s != 0 for s in (*a["low"], *a["high"], *a["interior"])) else None
+def nothing_moved(v: Value) -> Value | None:
+    """All of it, in order: there is nothing to move."""
+    x, n = v.operands[0], v.ndim
+    if v.type is not x.type:
+        return None
+    still = {"perm": tuple(range(n)), "step": (1,) * n}
+    places = dict.fromkeys(("start", "low", "high", "interior"), (0,) * n)
+    return x if all(a == {**still, **places}.get(k, a) for k, a in v.attrs.items()) else None
 
 
 @rewrite(
@@ -131,32 +98,33 @@ def reduce_units(v: Value) -> Value | None:
 
 @rewrite(
     "reshape",
-    exact=True,
-    needs=["reshape"],
-    equation="reshape(reshape(x, a), b) -> reshape(x, b)",
-    examples=lambda: [reshape(reshape(leaf(2, 6), shape=(3, 4)), shape=(12,))],
-)
-def reshape_of_reshape(v: Value) -> Value | None:
-    """The last shape counts."""
-    (x,) = v.operands
-    return reshape(x.operands[0], shape=v.shape) if x.op is reshape else None
-
-
-@rewrite(
     "transpose",
+    "broadcast",
+    "slice",
     exact=True,
-    needs=["transpose"],
-    equation="transpose(transpose(x, p), q) -> transpose(x, p o q)",
-    examples=lambda: [transpose(transpose(leaf(2, 3, 4), perm=(1, 2, 0)), perm=(1, 0, 2))],
+    equation="reshape(reshape(x, a), b) -> reshape(x, b); so for transpose, broadcast and slice",
+    examples=lambda: [
+        reshape(reshape(leaf(2, 6), shape=(3, 4)), shape=(12,)),
+        transpose(transpose(leaf(2, 3, 4), perm=(1, 2, 0)), perm=(1, 0, 2)),
+        broadcast(broadcast(leaf(3), axes=(1,), shape=(2, 3)), axes=(0, 2), shape=(2, 4, 3)),
+        slice_(slice_(leaf(9), start=(1,), size=(4,), step=(2,)), start=(3,), size=(3,), step=(-1,)),
+    ],
+    misses=lambda: [reshape(transpose(leaf(2, 6), perm=(1, 0)), shape=(12,))],
 )
-def transpose_of_transpose(v: Value) -> Value | None:
-    """One order of the axes."""
-    (x,) = v.operands
-    return (
-        transpose(x.operands[0], perm=tuple(x.attrs["perm"][p] for p in v.attrs["perm"]))
-        if x.op is transpose
-        else None
-    )
+def moved_twice(v: Value) -> Value | None:
+    """One movement for two: the last shape, one order of the axes, all axes inserted at once, a window of a window."""
+    (x,), a = v.operands, v.attrs
+    if x.op is not v.op:
+        return None
+    (y,), b = x.operands, x.attrs
+    if v.op is reshape:
+        return reshape(y, shape=v.shape)
+    if v.op is transpose:
+        return transpose(y, perm=tuple(b["perm"][p] for p in a["perm"]))
+    if v.op is broadcast:
+        return broadcast(y, axes=tuple(a["axes"][k] for k in b["axes"]), shape=v.shape)
+    start = tuple(p + q * d for p, q, d in zip(b["start"], a["start"], b["step"], strict=True))
+    return slice_(y, start=start, size=v.shape, step=tuple(d * e for d, e in zip(b["step"], a["step"], strict=True)))
 
 
 @rewrite(
@@ -171,21 +139,6 @@ def transpose_of_units(v: Value) -> Value | None:
     (x,) = v.operands
     wide = [p for p in v.attrs["perm"] if x.shape[p] != 1]
     return reshape(x, shape=v.shape) if wide == sorted(wide) and len(wide) < v.ndim else None
-
-
-@rewrite(
-    "broadcast",
-    exact=True,
-    needs=["broadcast"],
-    equation="broadcast(broadcast(x)) -> broadcast(x)",
-    examples=lambda: [broadcast(broadcast(leaf(3), axes=(1,), shape=(2, 3)), axes=(0, 2), shape=(2, 4, 3))],
-)
-def broadcast_of_broadcast(v: Value) -> Value | None:
-    """All axes are inserted at once."""
-    (x,) = v.operands
-    if x.op is not broadcast:
-        return None
-    return broadcast(x.operands[0], axes=tuple(v.attrs["axes"][a] for a in x.attrs["axes"]), shape=v.shape)
 
 
 @rewrite(
@@ -230,10 +183,8 @@ def broadcast_of_expanded(v: Value) -> Value | None:
 )
 def reshape_of_repeated(v: Value) -> Value | None:
     """One number everywhere, in any shape."""
-    (x,) = v.operands
-    return (
-        broadcast(x.operands[0], axes=(), shape=v.shape) if x.op is broadcast and not x.attrs["axes"] else None
-    )
+    number = everywhere(v.operands[0])
+    return None if number is None else broadcast(number, axes=(), shape=v.shape)
 
 
 @rewrite(

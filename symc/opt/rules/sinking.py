@@ -19,7 +19,7 @@ from symc.ir.value import Value, make
 from symc.opt.empty import factor_of_sum, soon_infinite
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import leaf
-from symc.opt.engine.terms import size_like
+from symc.opt.engine.terms import everywhere, size_like
 from symc.opt.facts.forms import common_axes, unit_axes
 
 
@@ -40,7 +40,7 @@ def _movers(v: Value, op_name: str) -> list[Value] | None:
 
 def _one_number(o: Value, op_name: str) -> bool:
     """A splat; or any scalar that is repeated, which other movements than repeating leave as it is."""
-    return splat_of(o) is not None or op_name != "broadcast" and o.op is broadcast and not o.attrs["axes"]
+    return splat_of(o) is not None or op_name != "broadcast" and everywhere(o) is not None
 
 
 def _apply(v: Value, op_name: str, inner: Sequence[Value], shape: Sequence[Size]) -> Value:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from symc.ir.dim import Size, known_nonnegative
+from symc.ir.ops.dynamic_slice import dynamic_slice
 from symc.ir.ops.shape import broadcast, concat, inverse_permutation, reshape, slice_, slice_along, transpose
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
-from symc.opt.engine.examples import leaf
+from symc.opt.engine.examples import index, leaf
 from symc.opt.facts.forms import common_axes, unit_axes
 
 WINDOW = ("start", "size", "step")
@@ -41,58 +42,49 @@ def window_over(v: Value, axes: Sequence[int | None], shape: Sequence[Size]) -> 
 # --- slices of movements ----------------------------------------------------------------------------------------------
 
 
-@rewrite(
-    "slice",
-    exact=True,
-    needs=["slice"],
-    equation="slice(slice(x)) -> slice(x)",
-    examples=lambda: [slice_(slice_(leaf(9), start=(1,), size=(4,), step=(2,)), start=(3,), size=(3,), step=(-1,))],
-)
-def slice_of_slice(v: Value) -> Value | None:
-    """One window of a window."""
-    (x,), a = v.operands, v.attrs
-    if x.op is not slice_:
-        return None
-    b = x.attrs
-    return slice_(
-        x.operands[0],
-        start=tuple(p + q * d for p, q, d in zip(b["start"], a["start"], b["step"], strict=True)),
-        size=v.shape,
-        step=tuple(d * e for d, e in zip(b["step"], a["step"], strict=True)),
-    )
+def _window(v: Value, x: Value, axes: Sequence[int]) -> Value:
+    """The window ``v`` of ``x``, whose axis i is axis ``axes[i]`` of what is sliced."""
+    if v.op is slice_:
+        return slice_(x, **window_over(v, axes, x.shape))
+    return dynamic_slice(x, *[v.operands[1 + a] for a in axes], size=tuple(v.shape[a] for a in axes))
 
 
 @rewrite(
     "slice",
+    "dynamic_slice",
     exact=True,
     needs=["broadcast"],
-    equation="slice(broadcast(x)) -> broadcast(slice(x))",
-    examples=lambda: [slice_(broadcast(leaf(3), axes=(1,), shape=(4, 3)), start=(1, 1), size=(2, 2), step=(1, 1))],
+    equation="slice(broadcast(x)) -> broadcast(slice(x)); so for dynamic_slice",
+    examples=lambda: [
+        slice_(broadcast(leaf(3), axes=(1,), shape=(4, 3)), start=(1, 1), size=(2, 2), step=(1, 1)),
+        dynamic_slice(broadcast(leaf(9), axes=(1,), shape=(4, 9)), index(), index(), size=(2, 3)),
+    ],
 )
-def slice_of_broadcast(v: Value) -> Value | None:
+def window_of_broadcast(v: Value) -> Value | None:
     """Only what is read is repeated."""
-    (x,) = v.operands
+    x = v.operands[0]
     if x.op is not broadcast:
         return None
-    axes = x.attrs["axes"]
-    return broadcast(slice_(x.operands[0], **window_over(v, axes, x.operands[0].shape)), axes=axes, shape=v.shape)
+    return broadcast(_window(v, x.operands[0], x.attrs["axes"]), axes=x.attrs["axes"], shape=v.shape)
 
 
 @rewrite(
     "slice",
+    "dynamic_slice",
     exact=True,
     needs=["transpose"],
-    equation="slice(transpose(x)) -> transpose(slice(x))",
-    examples=lambda: [slice_(transpose(leaf(3, 4), perm=(1, 0)), start=(1, 0), size=(2, 3), step=(1, 1))],
+    equation="slice(transpose(x)) -> transpose(slice(x)); so for dynamic_slice",
+    examples=lambda: [
+        slice_(transpose(leaf(3, 4), perm=(1, 0)), start=(1, 0), size=(2, 3), step=(1, 1)),
+        dynamic_slice(transpose(leaf(9, 4), perm=(1, 0)), index(), index(), size=(2, 3)),
+    ],
 )
-def slice_of_transpose(v: Value) -> Value | None:
+def window_of_transpose(v: Value) -> Value | None:
     """Only what is read is moved."""
-    (x,) = v.operands
+    x = v.operands[0]
     if x.op is not transpose:
         return None
-    perm = x.attrs["perm"]
-    window = window_over(v, inverse_permutation(perm), x.operands[0].shape)
-    return transpose(slice_(x.operands[0], **window), perm=perm)
+    return transpose(_window(v, x.operands[0], inverse_permutation(x.attrs["perm"])), perm=x.attrs["perm"])
 
 
 @rewrite(

@@ -16,7 +16,7 @@ from symc.ir.types import DTYPES
 from symc.ir.value import Value
 from symc.opt.engine.declare import rewrite
 from symc.opt.engine.examples import index, leaves, matrix
-from symc.opt.engine.terms import flatten, join, without
+from symc.opt.engine.terms import flatten, join, opposites
 from symc.opt.facts.forms import Steps, steps_of
 from symc.opt.rules.logsumexp import may_go, rows, without_shift
 
@@ -50,18 +50,10 @@ def _spread_along(b: Value, x: Value, axes: tuple[int, ...]) -> bool:
 )
 def softmax_by_hand(v: Value) -> Value | None:
     """inf / inf for large x, 0 / 0 for very negative ones."""
-    terms = flatten(v, "product")
-    for i, (s, e) in enumerate(terms):
-        if s < 0 or e.op is not exp:
-            continue
-        for j, (t, b) in enumerate(terms):
-            total = b.operands[0] if t < 0 and b.op is broadcast else None
-            if total is None or total.op is not sum_ or total.operands[0] is not e:
-                continue
-            axes = total.attrs["axes"]
-            if _spread_along(b, e, axes):
-                made = softmax(e.operands[0], axes=axes)
-                return join([(1, made), *without(terms, i, j)], "product")
+    for e, b, rest in opposites(flatten(v, "product")):
+        total = b.operands[0] if e.op is exp and b.op is broadcast else e
+        if total.op is sum_ and total.operands[0] is e and _spread_along(b, e, total.attrs["axes"]):
+            return join([(1, softmax(e.operands[0], axes=total.attrs["axes"])), *rest], "product")
     return None
 
 
@@ -121,15 +113,10 @@ def softmax_read_in_part(v: Value) -> Value | None:
 )
 def log_softmax_by_hand(v: Value) -> Value | None:
     """Both terms are rounded to the digits of x, and cancel: subtracting the greatest element first is exact."""
-    terms = flatten(v, "sum")
-    for j, (t, b) in enumerate(terms):
-        if t > 0 or b.op is not broadcast or b.operands[0].op is not logsumexp:
-            continue
-        (x,), axes = b.operands[0].operands, b.operands[0].attrs["axes"]
-        i = next((k for k, (s, y) in enumerate(terms) if s > 0 and y is x), None)
-        if i is not None and _spread_along(b, x, axes):
-            made = log_softmax(x, axes=axes)
-            return join([(1, made), *without(terms, i, j)], "sum")
+    for x, b, rest in opposites(flatten(v, "sum")):
+        total = b.operands[0] if b.op is broadcast else b
+        if total.op is logsumexp and total.operands[0] is x and _spread_along(b, x, total.attrs["axes"]):
+            return join([(1, log_softmax(x, axes=total.attrs["axes"])), *rest], "sum")
     return None
 
 

@@ -14,7 +14,7 @@ from symc.ir.ops.assume import assume, promised
 from symc.ir.ops.determinant import det, slogdet
 from symc.ir.ops.factor import cholesky, lu_factor, triangular
 from symc.ir.ops.math import exp, log, sqrt
-from symc.ir.ops.matrix import adjoint, by_row, diagonal_matrix, diagonal_of, eye, product, swapped
+from symc.ir.ops.matrix import adjoint, by_row, diagonal_matrix, diagonal_of, eye, product, swapped, swapped_of
 from symc.ir.ops.matrix_functions import expm
 from symc.ir.ops.reduce import prod, sum_
 from symc.ir.ops.shape import broadcast, in_order, reshape
@@ -26,7 +26,6 @@ from symc.opt.engine.terms import bare
 from symc.opt.facts import forms
 from symc.opt.facts.analysis import Analysis
 from symc.opt.facts.transfer.products import factors_of
-from symc.opt.rules.inverses import transposed_of
 
 
 def _square(*names: str, shape: tuple = (3, 3)) -> Value:
@@ -153,7 +152,7 @@ def structured_lu_solve(v: Value, context) -> Value | None:
 )
 def triangular_of_transpose(v: Value) -> Value | None:
     """The matrix is read as it lies in memory."""
-    a, trans = transposed_of(v.operands[0]), v.attrs["trans"]
+    a, trans = swapped_of(bare(v.operands[0])), v.attrs["trans"]
     if a is None or (trans == "c" and v.dtype.kind == "c"):
         return None
     return triangular(a, v.operands[1], lower=not v.attrs["lower"], trans="t" if trans == "n" else "n",

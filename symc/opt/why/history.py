@@ -14,7 +14,7 @@ from symc.ir.function import Function
 from symc.ir.location import NOWHERE, Loc
 from symc.ir.traverse import every_value, postorder
 from symc.ir.value import Value
-from symc.opt.engine.provenance import Firing, expression
+from symc.opt.engine.provenance import Firing, expression, failure
 from symc.opt.engine.rule import Rule, all_rules
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def overview(out: Optimized) -> str:
         rows[text + (f"    {where}" if where else "")] = rows.get(text + (f"    {where}" if where else ""), 0) + 1
     lines = [row + (f"    ({count} times)" if count > 1 else "") for row, count in rows.items()]
     lines = lines or ["no rule fired"]
-    lines += [f"disabled: {name}: {type(e).__name__}: {e}" for name, e in out.provenance.disabled.items()]
+    lines += [f"disabled: {name}: {failure(e)}" for name, e in out.provenance.disabled.items()]
     return "\n".join(lines)
 
 

@@ -22,7 +22,7 @@ from symc.ir.traverse import every_value, is_free_leaf, postorder
 from symc.ir.value import Value
 from symc.opt.engine.pass_registry import Pass, all_passes, find_pass
 from symc.opt.engine.pattern import Node, Number, Pattern, Terms, Var, match, weight
-from symc.opt.engine.provenance import expression
+from symc.opt.engine.provenance import expression, failure
 from symc.opt.engine.rewrite import Rewriter
 from symc.opt.engine.rule import ANY, OPT_IN, Rule, all_rules, asks_facts
 from symc.opt.engine.terms import direct, flatten, ingredients, table
@@ -77,8 +77,7 @@ def nearest_miss(r: Rule, out: Optimized) -> str:
     if fired:
         return f"{r.name} fired {fired} time{'s' * (fired != 1)}"
     if r.name in out.provenance.disabled:
-        e = out.provenance.disabled[r.name]
-        return f"{r.name} was disabled: {type(e).__name__}: {e}"
+        return f"{r.name} was disabled: {failure(out.provenance.disabled[r.name])}"
     head = f"{r.name} ({r.equation}) did not fire"
     unasked = f"\n  the rule runs only when asked for: +{r.name}" if OPT_IN in r.tags else ""
     if not unasked and not any(s.name == p.name for s in out.report for p in all_passes() if _applies(p, r)):

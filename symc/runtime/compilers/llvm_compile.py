@@ -61,11 +61,14 @@ def kernel_code(source: Source, symbol: str) -> Entry:
 @phase("LLVM: code")
 @uninterrupted
 def module_code(text: str, level: int) -> Entry:
-    """The code of a module of native functions. Loops are vectorized at level 3."""
+    """The code of a module of native functions. Loops are vectorized at level 3; at level 1 variables become registers,
+    and functions are inlined."""
     with lock:
         machine = target_machine(level)
         with without(*[STRENGTH, GRAPHS] * (level < 3)):
             module = optimized(text, machine) if level == 3 else _parsed(text, llvm().create_context(), machine)
+            if level == 1:
+                _in_registers(module, machine)
             exports = [f.name for f in module.functions
                        if not f.is_declaration and f.linkage is llvm().Linkage.external]
             code = machine.emit_object(module)
@@ -101,6 +104,14 @@ def _units(source: Source, names: Sequence[str]) -> str:
 
 def _stored(dtype: np.dtype) -> str:
     return RECORDS[dtype].memory
+
+
+def _in_registers(module: Any, machine: Any) -> None:
+    """Inline what is to be inlined, and have variables in registers: the least that code in the language needs."""
+    passes = llvm().create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_sroa_pass()
+    passes.run(module, llvm().create_pass_builder(machine, llvm().create_pipeline_tuning_options(speed_level=1)))
 
 
 @phase("LLVM: optimize")

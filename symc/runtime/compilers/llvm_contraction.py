@@ -19,6 +19,8 @@ _FORM = re.compile(r"(\s*)(%[\w.]+) = (fmul|fadd|fsub) contract (\w+) (\S+), (\S
 def contracted(text: str, declare: Callable[[str, str, Sequence[str]], None]) -> str:
     """The body of a function in which products that one sum reads are one operation with it, those on its left first;
     nothing that is left may be contracted but with the sums of folds."""
+    if " contract " not in text:
+        return text
     lines, uses = text.split("\n"), Counter(_NAME.findall(text))
     products: dict[str, tuple[int, str, str]] = {}
     for k, line in enumerate(lines):

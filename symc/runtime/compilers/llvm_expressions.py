@@ -8,15 +8,21 @@ from typing import Any
 
 from symc.codegen.language.expressions import Primitive
 from symc.codegen.language.helpers import Helper
+from symc.codegen.language.native import Outside
 from symc.codegen.language.syntax import Unsupported, every
 from symc.codegen.language.typed import PARTS, Pointer, Scalar, Value
 from symc.runtime.compilers.llvm_literals import vectorized
 from symc.runtime.compilers.llvm_primitives import primitive
 from symc.runtime.compilers.llvm_scalars import LLVM, Declarations, Instructions
 
+#: What takes and gives addresses and integers of C, by the letters of ``Outside``.
+_OUTSIDE = {"v": "void", "p": "ptr", "i": "i32", "l": "i64"}
+
 
 def llvm_type(t: Any) -> str:
-    return LLVM[t] if isinstance(t, str) else "{ " + ", ".join(LLVM[x] for x in t) + " }"
+    if isinstance(t, str):
+        return "ptr" if t.endswith("*") else LLVM[t]
+    return "void" if t is None else "{ " + ", ".join(LLVM[x] for x in t) + " }"
 
 
 class Blocks(Instructions):
@@ -24,7 +30,6 @@ class Blocks(Instructions):
 
     def __init__(self, module: Declarations, meaning: Callable[[str], Any], operands: Mapping[str, Value]):
         super().__init__(module, meaning, operands)
-        self.head: list[str] = []  # the memory of variables
         self.block = "start"
         self.loops: list[tuple[str, str]] = []  # where `continue` and `break` go
 
@@ -44,8 +49,8 @@ class Blocks(Instructions):
             self.do(f"br label %{label}")
         self.open = False
 
-    def branch(self, condition: Scalar, yes: str, no: str) -> None:
-        self.do(f"br i1 {self.truth(condition).ref}, label %{yes}, label %{no}")
+    def branch(self, condition: Scalar, yes: str, no: str, note: str = "") -> None:
+        self.do(f"br i1 {self.truth(condition).ref}, label %{yes}, label %{no}{note}")
         self.open = False
 
     def place(self, label: str) -> None:
@@ -93,6 +98,17 @@ class Blocks(Instructions):
         for k, (kind, at) in enumerate(self.in_memory(pointer, address)):
             self.do(f"store {LLVM[kind]} {(x if kind == x.type else self.part(x, k)).ref}, ptr {at}{pointer.note}")
 
+    def offset(self, array: Pointer, index: Scalar) -> Pointer:
+        at = self.emit(f"getelementptr inbounds {LLVM[array.element]}, ptr {array.ref}, i64 {index.ref}")
+        return Pointer(array.element, at)
+
+    def either(self, condition: Scalar, a: Pointer, b: Pointer) -> Pointer:
+        return Pointer(a.element, self.emit(f"select i1 {condition.ref}, ptr {a.ref}, ptr {b.ref}"))
+
+    def function(self, helper: Helper) -> Pointer:
+        kinds = [ast.unparse(a.annotation.slice) for a in helper.tree.args.args]  # type: ignore[union-attr]
+        return Pointer("u8", f"@{self.module.helper(helper, tuple(f'{t}*' for t in kinds))[0]}")
+
     def in_table(self, numbers: Sequence[Any], t: str, index: Scalar) -> Scalar:
         table = self.module.table([self.constant(t, x).ref for x in numbers], t)
         address = self.emit(f"getelementptr inbounds {LLVM[t]}, ptr {table}, i64 {index.ref}")
@@ -107,10 +123,24 @@ class Blocks(Instructions):
         if (known := vectorized(self, helper, xs)) is not None:
             return known
         symbol, result = self.module.helper(helper, tuple(x.type for x in xs))
-        found = self.emit(f"call {llvm_type(result)} @{symbol}({', '.join(f'{LLVM[x.type]} {x.ref}' for x in xs)})")
+        text = f"call {llvm_type(result)} @{symbol}({', '.join(f'{llvm_type(x.type)} {x.ref}' for x in xs)})"
+        if result is None:
+            return self.do(text)
+        found = self.emit(text)
         if isinstance(result, str):
             return Scalar(result, found)
         return [Scalar(t, self.emit(f"extractvalue {llvm_type(result)} {found}, {k}")) for k, t in enumerate(result)]
+
+    def outside(self, function: Outside, xs: Sequence[Value]) -> Value:
+        given = [x if isinstance(x, Pointer) or t != "p" else Pointer("u8", self.emit(f"inttoptr i64 {x.ref} to ptr"))
+                 for t, x in zip("p" * (not function.name) + function.takes, xs, strict=True)]
+        target = f"@{function.name}" if function.name else given.pop(0).ref
+        result, types = _OUTSIDE[function.gives], [_OUTSIDE[t] for t in function.takes]
+        if function.name:
+            self.module.declare(function.name, result, types)
+        refs = [x.ref if isinstance(x, Pointer) else self.cast(x, t).ref for x, t in zip(given, types, strict=True)]
+        text = f"call {result} {target}({', '.join(map(' '.join, zip(types, refs, strict=True)))})"
+        return Scalar(result, self.emit(text)) if result[0] == "i" else self.do(text)
 
     def of_BoolOp(self, e: ast.BoolOp) -> Scalar:
         """All operands are computed, so that no branch keeps a loop from vectorizing; but memory is read only if the

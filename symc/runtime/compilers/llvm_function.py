@@ -15,8 +15,9 @@ from typing import Any
 
 from symc.codegen.cpu.chunks import ARGUMENTS, LAST
 from symc.codegen.language.helpers import Helper
+from symc.codegen.language.native import unlikely
 from symc.codegen.language.syntax import Unsupported, every
-from symc.codegen.language.typed import Pointer, Scalar, Value
+from symc.codegen.language.typed import Pointer, Scalar, Value, of_type
 from symc.runtime.compilers import llvm_streams
 from symc.runtime.compilers.chains import beside
 from symc.runtime.compilers.llvm import few_registers, fuses, has_vectors, masks_bytes, wide_vectors
@@ -26,7 +27,7 @@ from symc.runtime.compilers.llvm_primitives import PRIMITIVES
 from symc.runtime.compilers.llvm_rarely import MARK, Rarely
 from symc.runtime.compilers.llvm_scalars import LLVM, NEAR, Interval
 from symc.runtime.compilers.llvm_streams import size
-from symc.runtime.compilers.loop_notes import ACCESS_GROUP, LoopNotes
+from symc.runtime.compilers.loop_notes import ACCESS_GROUP, UNLIKELY, LoopNotes
 from symc.runtime.compilers.next_rows import Row, ask, rows_ahead
 from symc.runtime.compilers.quotients import pays
 from symc.runtime.cpu.large_results import LINE
@@ -119,14 +120,12 @@ class Module:
     def helper(self, helper: Helper, types: tuple[str, ...]) -> tuple[str, Any]:
         key = (helper.module, helper.name, types)
         if key not in self.compiled:
-            symbol = f"{helper.module}.{helper.name}.{'.'.join(types)}"
-            operands = {n: Scalar(t, f"%{n}") for n, t in zip(helper.operands, types, strict=True)}
-            f = _Function(self, helper.scope.get, operands)
+            symbol = f"{helper.module}.{helper.name}.{'.'.join(types)}".replace("*", "$")
+            operands = {n: of_type(t, f"%{n}") for n, t in zip(helper.operands, types, strict=True)}
+            f = Function(self, helper.scope.get, operands)
             f.body(helper.tree.body)
             result = f.result
-            if result is None:
-                raise Unsupported(f"{helper.name} returns nothing")
-            head = ", ".join(f"{LLVM[x.type]} {x.ref}" for x in operands.values())
+            head = ", ".join(f"{llvm_type(x.type)} {x.ref}" for x in operands.values())
             how = "noinline" if helper.called else "alwaysinline"
             head = f"define internal {llvm_type(result)} @{symbol}({head}) {how} nounwind"
             self.functions.append(f"{head} {{\n{contracted(f.text(), self.declare)}}}\n")
@@ -156,7 +155,7 @@ class Module:
         self.step = 0 if "words" in operands else BESIDE * 32 if few_registers() else STEP
         calls = any(map(_is_helper, every(tree)))
         stream = None if calls or not has_vectors() else llvm_streams.stream(tree, units, operands)
-        f = _Function(self, meaning, operands)
+        f = Function(self, meaning, operands)
         f.of_places()
         f.blocks, f.ahead = units if LAST in operands else "", rows_ahead(tree, _is_helper)
         if stream is not None:
@@ -183,7 +182,7 @@ class Module:
         return f"{self.rare.declarations()}\n{text}{MARK}{self.afterwards.text()}{self.rare.bodies()}"
 
 
-class _Function(Blocks):
+class Function(Blocks):
     """Writes the body of one function. ``calls``: the outermost loop that is being written calls functions; ``copied``:
     instructions that unrolling adds to those that are written; ``blocks``: the argument that says how many blocks are
     summed for themselves, if there are; ``ahead``: rows that are read ahead, by the loop before which they are asked
@@ -204,6 +203,9 @@ class _Function(Blocks):
     # -- statements
 
     def give_back(self, xs: Sequence[Scalar]) -> None:
+        if not xs:
+            self.do("ret void")
+            return
         if isinstance(self.result, str):
             self.do(f"ret {LLVM[self.result]} {xs[0].ref}")
             return
@@ -213,8 +215,12 @@ class _Function(Blocks):
         self.do(f"ret {llvm_type(self.result)} {whole}")
 
     def on_If(self, s: ast.If) -> None:
+        test = self.truth(self.scalar(s.test))
+        if test.number is not None:
+            return self.statements(s.body if test.number else s.orelse)
         yes, no, after = self.label(), self.label(), self.label()
-        self.branch(self.scalar(s.test), yes, no if s.orelse else after)
+        rare = isinstance(s.test, ast.Call) and getattr(s.test.func, "id", "") == unlikely.name
+        self.branch(test, yes, no if s.orelse else after, f", {UNLIKELY}" if rare else "")
         self.place(yes)
         self.statements(s.body)
         self.go(after)

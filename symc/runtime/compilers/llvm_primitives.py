@@ -13,7 +13,7 @@ import numpy as np
 from symc.codegen.kernel.c_functions import CFunction
 from symc.codegen.kernel.user_functions import c_function, c_symbol
 from symc.codegen.language.expressions import Primitive
-from symc.codegen.language.typed import FLOATS, Scalar, width
+from symc.codegen.language.typed import FLOATS, Pointer, Scalar, Value, width
 from symc.ir.facts import Routine
 from symc.runtime.compilers.llvm_scalars import CONTRACT, LLVM, REASSOCIATE, Instructions
 from symc.runtime.cpu.scipy_functions import IN_TEXT, symbol
@@ -203,6 +203,42 @@ def _of_scipy(key: str) -> Primitive:
     return apply
 
 
+def _memory(f: Instructions, xs: Sequence[Value]) -> Pointer:
+    t = xs[0].element if isinstance(xs[0], Pointer) else xs[0]
+    f.count += 1
+    f.head.append(f"  %v{f.count} = alloca [{xs[1].ref} x {LLVM[t]}]\n")
+    return Pointer(t, f"%v{f.count}")
+
+
+def _pointer(f: Instructions, xs: Sequence[Value]) -> Pointer:
+    return Pointer(xs[0], f.emit(f"inttoptr i64 {xs[1].ref} to ptr"))
+
+
+def _address(f: Instructions, xs: Sequence[Scalar]) -> Scalar:
+    return Scalar("i64", f.emit(f"ptrtoint ptr {xs[0].ref} to i64"))
+
+
+def _word(f: Instructions, xs: Sequence[Scalar]) -> Scalar:
+    return Scalar("i64", f.emit(f"load i64, ptr {xs[0].ref}, align 1"))
+
+
+def _atomic(name: str) -> Primitive:
+    def apply(f: Instructions, xs: Sequence[Scalar]) -> Scalar:
+        place, *given = xs
+        words = [f"i64 {f.cast(x, 'u64').ref}" for x in given]
+        if name == "store":
+            f.lines.append(f"  store atomic {words[0]}, ptr {place.ref} seq_cst, align 8\n")
+            return given[0]
+        if name == "exchange":
+            pair = f.emit(f"cmpxchg ptr {place.ref}, {words[0]}, {words[1]} seq_cst seq_cst")
+            return Scalar("bool", f.emit(f"extractvalue {{ i64, i1 }} {pair}, 1"))
+        text = (f"load atomic i64, ptr {place.ref} seq_cst, align 8" if name == "load"
+                else f"atomicrmw add ptr {place.ref}, {words[0]} seq_cst")
+        return Scalar("u64", f.emit(text))
+
+    return apply
+
+
 def _complex(f: Instructions, xs: Sequence[Scalar]) -> Scalar:
     return f.pair("c64" if all(x.type == "f32" for x in xs) else "c128", xs[0], xs[1])
 
@@ -249,6 +285,12 @@ PRIMITIVES: dict[str, Primitive] = {
     "from_half": _from_half,
     "to_half": _to_half,
     "to_int": _to_int,
+    "memory": _memory,
+    "pointer": _pointer,
+    "address": _address,
+    **{f"atomic_{name}": _atomic(name) for name in ("load", "store", "add", "exchange")},
+    "unlikely": lambda f, xs: f.truth(xs[0]),
+    "word": _word,
     "polled": lambda f, xs: Scalar("bool", f.emit(f.module.polled(xs[0]))),
     "bits64": _bits("f64", "i64"),
     "float64_of": _bits("i64", "f64"),

@@ -16,10 +16,10 @@ from typing import Any
 
 from symc.runtime.compilers.llvm import llvm
 from symc.runtime.compilers.llvm_scalars import LLVM
+from symc.runtime.compilers.loop_notes import UNLIKELY
 
 MARK = "\n; --- linked in after loops are vectorized\n"
 WIDTHS = (2, 4, 8, 16)
-_UNLIKELY = '!prof !{!"branch_weights", i32 1, i32 2000}'
 
 
 class Rarely:
@@ -63,7 +63,7 @@ def _scalar(symbol: str, name: str, types: Sequence[str]) -> str:
     passed = ", ".join(f"{t} {x}" for t, x in zip(others, operands, strict=True))
     return f"""define available_externally {result} @{name}({truth} %c, {result} %y, {passed}) alwaysinline nounwind {{
 start:
-  br i1 %c, label %rare, label %end, {_UNLIKELY}
+  br i1 %c, label %rare, label %end, {UNLIKELY}
 rare:
   %s = call {result} @{symbol}({passed})
   br label %end
@@ -84,7 +84,7 @@ def _vector(symbol: str, name: str, types: Sequence[str], n: int) -> str:
     return f"""define available_externally {head} alwaysinline nounwind {{
 start:
   %any = call i1 @llvm.vector.reduce.or.v{n}i1(<{n} x i1> %c)
-  br i1 %any, label %element, label %end, {_UNLIKELY}
+  br i1 %any, label %element, label %end, {UNLIKELY}
 element:
   %i = phi i32 [ 0, %start ], [ %following, %next ]
   %now = phi {wide} [ %y, %start ], [ %then, %next ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Protocol
 
 from symc.codegen.language.helpers import Helper
@@ -34,6 +35,7 @@ WORD: Interval = (0, 2**32 - 1)
 NEAR: Interval = (1 - 2**50, 2**50 - 1)
 
 
+@cache
 def of_type(t: str) -> Interval | None:
     """All numbers of a type of integers."""
     if t in FLOATS or t in PARTS:
@@ -100,6 +102,7 @@ class Instructions(Statements):
     def __init__(self, module: Declarations, meaning: Callable[[str], Any], operands: Mapping[str, Value]):
         super().__init__(meaning, operands)
         self.module = module
+        self.head: list[str] = []  # the memory of variables
         self.lines: list[str] = []
         self.count = 0
         self.intervals: dict[tuple[str, str], Interval] = {}  # of integers, by type and name
@@ -121,6 +124,8 @@ class Instructions(Statements):
         return x
 
     def cast(self, x: Scalar, t: str) -> Scalar:
+        if x.type == t:
+            return x
         return self.bounded(self.narrow(x, t) or super().cast(x, t), self.interval(x))
 
     def narrow(self, x: Scalar, t: str) -> Scalar | None:

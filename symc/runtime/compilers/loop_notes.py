@@ -6,6 +6,8 @@ from __future__ import annotations
 #: choice that is not a branch.
 _EMPTY = 2
 ACCESS_GROUP, UNPREDICTABLE = f"!llvm.access.group !{_EMPTY}", f"!unpredictable !{_EMPTY}"
+#: A branch whose first way is hardly ever taken.
+UNLIKELY = '!prof !{!"branch_weights", i32 1, i32 2000}'
 #: Not unrolled once it is vectorized, and not at all.
 _AFTER, _NEVER = "!0", "!1"
 

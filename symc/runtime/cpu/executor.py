@@ -16,12 +16,12 @@ import numpy as np
 
 from symc.ir.dim import Size
 from symc.ir.size_values import FAR
+from symc.runtime import routines
 from symc.runtime.cache.machine_code import Symbol
 from symc.runtime.cpu.arithmetic import All, Arithmetic, Formula, Less, largest
 from symc.runtime.cpu.executable import ALIGN, Executable, Template
 from symc.runtime.cpu.native.instructions import ARITIES, GROW, NEVER, REFUSED, STRAIGHT, Op, Word
-from symc.runtime.cpu.native.pool_words import MOST_WORDS, Pool
-from symc.runtime.cpu.native.product_ir import ROUTINE
+from symc.runtime.cpu.native.pool_words import MOST_WORDS, ROUTINE, Pool
 
 #: From how many multiplications on BLAS may use threads of its own.
 ALONE = 4096
@@ -172,8 +172,9 @@ class Code:
     def sections(self, targets: Sequence[Label], after: Label) -> int:
         """Run what is at the targets at the same time, if ``pay`` says that it pays; else all that follows."""
         places = self.slots([0] * len(targets))
-        self.emit(Op.SECTIONS, places, len(targets), 0, after, *targets)
-        return len(self.words) - len(targets) - 2
+        routine = routines.entry("sections", "sections")
+        self.emit(Op.SECTIONS, places, len(targets), 0, after, routine, *targets)
+        return len(self.words) - len(targets) - 3
 
     def pay(self, sections: int, worth: Formula) -> None:
         """Let sections run at the same time where ``worth`` is 1."""

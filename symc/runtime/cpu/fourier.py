@@ -12,11 +12,11 @@ from symc.ir.ops import fourier
 from symc.ir.size_extremes import maximum
 from symc.ir.types import DTYPE_NAMES, real_dtype
 from symc.ir.value import Value
+from symc.runtime import routines
 from symc.runtime.cpu import numpy_ffts
 from symc.runtime.cpu.arithmetic import at_least, both
 from symc.runtime.cpu.executor import Label
 from symc.runtime.cpu.lowering import Lowering
-from symc.runtime.cpu.native import fourier_ir
 from symc.runtime.cpu.native.instructions import Op
 
 #: Picoseconds that a point of a line takes, about, and how many lines are a multiple of those that vectors hold:
@@ -56,7 +56,7 @@ def _lines(lowering: Lowering, v: Value, n: Size, reads: Sequence[int], writes: 
     worth = both(at_least(lines, 2 * grain), at_least(lines * n * POINT, 1000 * WORTH))
     numbers = [0, lines, inner, points, results, x.dtype.itemsize, v.dtype.itemsize]
     slots = [reads[0], lowering.literal(1.0, real), writes[0], failed, function, data]
-    entry = fourier_ir.entry("transform")
+    entry = routines.entry("line_transforms", "transform")
     if worth == 0:
         code.launch(entry, numbers, slots)
     else:

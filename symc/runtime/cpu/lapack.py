@@ -20,16 +20,19 @@ from symc.ir.dtypes import RECORDS
 from symc.ir.size_extremes import maximum, minimum
 from symc.ir.types import TensorType
 from symc.ir.value import Value
-from symc.runtime.cpu.arithmetic import less
+from symc.runtime import routines
+from symc.runtime.cpu.arithmetic import at_least, both, less
 from symc.runtime.cpu.blas_library import library
 from symc.runtime.cpu.executor import Label
 from symc.runtime.cpu.lowering import Lowering
-from symc.runtime.cpu.native import lapack_ir, small_ir, substitution_ir
+from symc.runtime.cpu.native import small_ir
 from symc.runtime.cpu.native.instructions import Op
 from symc.runtime.cpu.symbols import routine
 
 #: How many columns the routines take at once, at most.
 BLOCK = 64
+#: The most rows of a triangle and the fewest right sides of a substitution of our own (``routines.substitution``).
+MOST, FEWEST = 32, 4
 
 
 class At(int):
@@ -90,13 +93,14 @@ class Emitter:
         self.code.limit_blas()
         self.code.call(routine(self.letter + name), [self.slot(x) for x in arguments])
 
-    def own(self, name: str, *arguments: Argument) -> None:
+    def own(self, name: str, *arguments: Argument, module: str = "lapack_loops") -> None:
         """Call one of our own functions."""
-        self.code.call(lapack_ir.entry(name), [self.slot(x, np.dtype("i8")) for x in arguments])
+        symbol = routines.entry(module, f"{name}_{self.letter}")
+        self.code.call(symbol, [self.slot(x, np.dtype("i8")) for x in arguments])
 
     def transpose(self, to: Argument, source: Argument, rows: Size, columns: Size) -> None:
         """Write the transpose of rows."""
-        self.own(f"transpose_{self.letter}", to, source, rows, columns)
+        self.own("transpose", to, source, rows, columns)
 
     def small(self, name: str, n: Size, *arguments: Argument) -> None:
         """Call a function for all matrices of n rows at once; with ``info`` where that comes first."""
@@ -191,10 +195,9 @@ def _solve(e: Emitter, a: Argument, b: Argument, n: Size, k: Size, lower_: bool,
 
     def few() -> None:
         steps = [n, 1] if trans == "n" else [1, n]
-        given: list[Argument] = [b, a, n, k, *steps, int(lower_ == (trans == "n")), int(unit)]
-        e.code.call(substitution_ir.entry(f"substitute_{e.letter}"), [e.slot(x, np.dtype("i8")) for x in given])
+        e.own("substitute", b, a, n, k, *steps, int(lower_ == (trans == "n")), int(unit), module="substitution")
 
-    e.lowering.where(substitution_ir.serves(e.letter, n, k), few,
+    e.lowering.where(both(at_least(MOST, n), at_least(k, FEWEST)) if e.letter in "sd" else 0, few,
                      lambda: e.lowering.where(less(k, 2) if trans != "c" else 0, one, several))
 
 
@@ -208,7 +211,7 @@ def _solve_triangular(e: Emitter) -> None:
     e.copy(e.writes[0], e.reads[1], count * n * k)
     with e.each(count, e.matrices(0), e.matrices(2)) as (a, x):
         if not attrs["unit"]:
-            e.unless(f"singular_{e.letter}", a, n)
+            e.unless("singular", a, n)
         _solve(e, a, x, n, k, attrs["lower"], attrs["trans"], attrs["unit"])
 
 
@@ -222,7 +225,7 @@ def _lu_factor(e: Emitter) -> None:
         e.transpose(columns, a, n, n)
         e.quietly("getrf", n, n, columns, n, pivots, e.info)  # a zero pivot is a result, too
         e.transpose(lu, columns, n, n)
-        e.own(f"order_{8 * e.integer.itemsize}", perm, pivots, n)
+        e.own(f"order{8 * e.integer.itemsize}", perm, pivots, n)
 
 
 def _lu_solve(e: Emitter) -> None:
@@ -235,7 +238,7 @@ def _lu_solve(e: Emitter) -> None:
     work = e.memory(n, k)
     with e.each(count, e.matrices(0), e.matrices(1, 1, np.dtype("i8")), e.matrices(2), e.matrices(3)) as (lu, p, b, x):
         e.unless("outside", p, n)
-        e.unless(f"singular_{e.letter}", lu, n)
+        e.unless("singular", lu, n)
         if trans == "n":
             e.own("take", x, b, p, n, nbytes)
             _solve(e, lu, x, n, k, True, "n", True)

@@ -19,7 +19,7 @@ from symc.runtime.cache.machine_code import Symbol
 #: What ``PyArray_GetNDArrayCVersion`` (the first function of the API) says, and which number tells the tables.
 ABI, TABLES = 0x02000000, 365
 #: Where a table has its functions, by what they do: the fast one, and two places further the stable one.
-PLACES = {"sort": 33, "argsort": 36}
+PLACES = {"sort": 33, "fast": 33, "argsort": 36}
 STABLE = 2
 
 
@@ -51,17 +51,18 @@ def _table(dtype: np.dtype) -> Any:
 
 def is_stable(dtype: np.dtype) -> bool:
     """True if the stable function is called: the faster one of bytes, which it counts. (Of zeros of other floats
-    `sort_ir` mends the order.)"""
+    `routines.line_sorts` mends the order.)"""
     return dtype.itemsize == 1 or dtype == np.float16
 
 
 @cache
 def entry(name: str) -> Symbol:
-    """``sort <dtype>``: int f(line, n, nothing); ``argsort <dtype>``: int f(line, places, n, nothing). They give less
-    than 0 where memory ends. Places of equals may be in any order, unless the dtype has few bytes (``keeps_order``)."""
+    """``sort <dtype>``, for few elements ``fast <dtype>``: int f(line, n, nothing); ``argsort <dtype>``: int f(line,
+    places, n, nothing). They give less than 0 where memory ends. Places of equals may be in any order, unless the
+    dtype has few bytes (``keeps_order``)."""
     what, dtype = name.split()
     functions = _table(DTYPES[dtype])
-    stable = keeps_order(DTYPES[dtype]) if what == "argsort" else is_stable(DTYPES[dtype])
+    stable = keeps_order(DTYPES[dtype]) if what == "argsort" else what == "sort" and is_stable(DTYPES[dtype])
     return Symbol(functions[PLACES[what] + STABLE * stable], f"line {name}")
 
 

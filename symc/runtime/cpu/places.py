@@ -8,8 +8,8 @@ import numpy as np
 
 from symc.ir.ops.places import places
 from symc.ir.value import Value
+from symc.runtime import routines
 from symc.runtime.cpu.lowering import Lowering
-from symc.runtime.cpu.native import places_ir
 
 
 def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[int],
@@ -20,6 +20,6 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
     code = lowering.code
     status = code.keep(np.zeros(1, np.int64))
     sizes = [lowering.integer(lowering.number(n)) for n in (*v.operands[0].shape, *v.shape)]
-    code.call(places_ir.entry("places"), [writes[0], reads[0], *sizes, status])
+    code.call(routines.entry("mask_places", "places"), [writes[0], reads[0], *sizes, status])
     lowering.unless_zero(status, reference)
     return True

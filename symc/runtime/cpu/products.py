@@ -22,12 +22,13 @@ from symc.ir.dtypes import RECORDS
 from symc.ir.ops.gemm import gemm, parts
 from symc.ir.plan import Step
 from symc.ir.size_extremes import maximum, minimum
+from symc.runtime import routines
 from symc.runtime.cpu import blas, symbols
 from symc.runtime.cpu.arithmetic import at_least, both, less
 from symc.runtime.cpu.blas_library import library
 from symc.runtime.cpu.executor import Label
 from symc.runtime.cpu.lowering import Lowering
-from symc.runtime.cpu.native import blas_ir, few_columns_ir, few_rows_ir, small_products_ir
+from symc.runtime.cpu.native import few_columns_ir, few_rows_ir, small_products_ir
 from symc.runtime.cpu.native.instructions import Op, Word
 
 #: Where all sizes are at least this, half of a symmetric product, and a copy of it, take less time than all of it: on
@@ -79,7 +80,8 @@ class _Product:
 
     def own(self, name: str, *slots: int) -> None:
         """Call one of our own functions."""
-        self.code.call(blas_ir.entry(f"{name}_{self.letter}"), slots)
+        module = "mirror" if name == "mirror" else "blas_loops"
+        self.code.call(routines.entry(module, f"{name}_{self.letter}"), slots)
 
     def call(self, routine: blas.Routine, slots: Mapping[str, int]) -> None:
         self.code.call(symbols.routine(routine.name), [self._argument(x, slots) for x in routine.arguments])

@@ -8,13 +8,18 @@ import numpy as np
 
 from symc.ir.dim import Size, product
 from symc.ir.op import Sorting
-from symc.ir.ops.sort import top_places
+from symc.ir.ops.sort import order_statistics, top_places
 from symc.ir.types import DTYPE_NAMES
 from symc.ir.value import Value
+from symc.runtime import routines
+from symc.runtime.cache.machine_code import Symbol
 from symc.runtime.cpu import numpy_sorts
+from symc.runtime.cpu.arithmetic import at_least
 from symc.runtime.cpu.lowering import Lowering
-from symc.runtime.cpu.native import sort_ir
 from symc.runtime.cpu.native.instructions import Op
+
+#: Up to so many bytes are compared: counting a line's takes 150 ns before it begins.
+COMPARED = 16
 
 
 def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[int],
@@ -25,7 +30,7 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
         lowering.choose(v.operands[0].shape[v.attrs["axis"]], v.attrs["k"], reference,
                         lambda: _top(lowering, v, reads, writes))
         return True
-    if not isinstance(form, Sorting) or not numpy_sorts.known():
+    if not (isinstance(form, Sorting) or v.op is order_statistics) or not numpy_sorts.known():
         return False
     x, axis, code = v.operands[0], v.attrs["axis"], lowering.code
     rows, n, inner = _lines(lowering, x, axis)
@@ -35,19 +40,29 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
     def memory(itemsize: int) -> int:
         return writes[0] if inner == 1 else lowering.workspace(n * itemsize)
 
-    def function(name: str) -> int:
+    def function(symbol: Symbol) -> int:
         slot = code.slot()
-        code.emit(Op.SET, slot, numpy_sorts.entry(name))
+        code.emit(Op.SET, slot, symbol)
         return slot
 
     sizes = [lowering.integer(k) for k in (rows, n, inner)]
-    if form.places:
-        code.call(sort_ir.entry(f"argsort_{dtype}"), [
-            writes[0], reads[0], memory(x.dtype.itemsize), memory(8), status, *sizes, function(f"argsort {dtype}"),
-            function("sort i64")])
+    if v.op is order_statistics:
+        work = lowering.workspace(3 * n * x.dtype.itemsize)
+        code.call(routines.entry("line_selection", f"select_{dtype}"), [
+            writes[0], *reads, work, status, *sizes, lowering.integer(v.shape[axis]),
+            function(numpy_sorts.entry(f"sort {dtype}")), function(routines.entry("line_counts", f"count_{dtype}"))])
+    elif form.places:  # type: ignore[union-attr]
+        code.call(routines.entry("line_sorts", f"argsort_{dtype}"), [
+            writes[0], reads[0], memory(x.dtype.itemsize), memory(8), status, *sizes,
+            function(numpy_sorts.entry(f"argsort {dtype}")), function(numpy_sorts.entry("sort i64"))])
     else:
-        code.call(sort_ir.entry(f"sort_{dtype}"), [
-            writes[0], reads[0], memory(x.dtype.itemsize), status, *sizes, function(f"sort {dtype}")])
+        def lines(kind: str) -> None:
+            code.call(routines.entry("line_sorts", f"sort_{dtype}"), [
+                writes[0], reads[0], memory(x.dtype.itemsize), status, *sizes,
+                function(numpy_sorts.entry(f"{kind} {dtype}"))])
+
+        few = at_least(COMPARED, n) if x.dtype.itemsize == 1 else 0
+        lowering.where(few, lambda: lines("fast"), lambda: lines("sort"))
     lowering.unless_zero(status, reference)
     return True
 
@@ -56,7 +71,7 @@ def _top(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[in
     x, axis, k = v.operands[0], v.attrs["axis"], v.attrs["k"]
     sizes = [*_lines(lowering, x, axis), k]
     work = [lowering.workspace(k * width) for width in (x.dtype.itemsize, 8)]
-    entry = sort_ir.entry(f"{'bottom' if v.attrs['least'] else 'top'}_{DTYPE_NAMES[x.dtype]}")
+    entry = routines.entry("line_sorts", f"{'bottom' if v.attrs['least'] else 'top'}_{DTYPE_NAMES[x.dtype]}")
     lowering.code.call(entry, [writes[0], reads[0], *work, *[lowering.integer(n) for n in sizes]])
 
 

@@ -38,8 +38,8 @@ def find(name: str) -> int:
 
         return kept_kernel(rest)
     if kind == "own":
-        module, _, function = rest.partition(" ")
-        return importlib.import_module(module).entry(function)
+        module, *names = rest.split()
+        return importlib.import_module(module).entry(*names)
     if kind == "line":
         from symc.runtime.cpu import numpy_sorts
 

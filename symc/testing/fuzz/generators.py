@@ -48,7 +48,7 @@ def _finished(name: str, rng: np.random.Generator, grower: Grower, results: Sequ
     made = [v for v in grower.pool if v.operands]
     chosen = [*results, *made[-2:]] or grower.pool[:1]
     f = closed(grower.leaves, chosen)
-    if rng.random() < 0.25:
+    if rng.random() < 0.25 and f.inputs:
         f = with_state(f, rng)
     donated = frozenset(k for k in range(len(f.inputs)) if rng.random() < 0.15)
     return Program(name, f, data_for(f, rng), donated, edges=data_for(f, rng, ("edges",), 1))

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from symc.ir.dim import known_nonnegative
+from symc.ir.ops.linalg import adds_squares
 from symc.ir.value import Value
 from symc.opt.facts.fact import Fact, transfer
 from symc.opt.facts.transfer.ends import INF, ends, may_be, of_floats
@@ -122,9 +123,7 @@ def _normal(v: Value, _: list[Fact]) -> Fact:
 @of_floats
 def _dot(v: Value, given: list[Fact]) -> Fact:
     x, y = given
-    square = v.operands[0] is v.operands[1] and v.attrs["contract"][0] == v.attrs["contract"][1] and (
-        len(v.attrs["contract"][0]) + len(v.attrs["batch"][0]) == v.operands[0].ndim)
-    if square:  # a vector with itself: a sum of squares
+    if adds_squares(v):
         return Fact(0.0, None, x.nan, True, True, x.integer)
     calm = not (x.inf or y.inf or x.nan or y.nan)
     whole = x.integer and y.integer

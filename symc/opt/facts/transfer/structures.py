@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from symc.ir.ops.matrix import swapped_of
 from symc.ir.text import splat_of
 from symc.ir.types import TensorType
 from symc.ir.value import Value
@@ -55,6 +56,8 @@ def structure_of(v: Value, given: list[Any]) -> Any:
     f = _TABLE.get(v.op.name)
     if f is not None:
         return f(v, given)
+    if v.op.facts.same:
+        return given[0].props
     if "elementwise" in v.op.traits and given:
         return _elementwise(v, given)
     return NONE
@@ -203,12 +206,6 @@ def _concat(v: Value, given: list[Fact]) -> frozenset[str]:
     return frozenset.intersection(*[f.props for f in given])
 
 
-@structure("stop_gradient", "again", "check_index", "bounded", "print", "assert", "breakpoint", "after", "grad_scale",
-           "grad_clip")  # fmt: skip
-def _same(v: Value, given: list[Fact]) -> frozenset[str]:
-    return given[0].props
-
-
 @structure("assume", "check_assumption")
 def _assume(v: Value, given: list[Fact]) -> frozenset[str]:
     return given[0].props | frozenset(v.attrs["structure"])
@@ -241,10 +238,8 @@ def _is_scalar(x: Value) -> bool:
 def _are_transposes(x: Value, y: Value) -> bool:
     """True if two operands are surely each other's transpose."""
     n = x.ndim
-    swap = (*range(n - 2), n - 1, n - 2)
-    for a, b in ((x, y), (y, x)):
-        if a.op.name == "transpose" and a.operands[0] is b and a.attrs["perm"] == swap:
-            return True
+    if swapped_of(x) is y or swapped_of(y) is x:
+        return True
     if x.op.name == y.op.name == "broadcast" and x.operands[0] is y.operands[0]:
         p, q = x.attrs["axes"], y.attrs["axes"]
         return p[:-1] == q[:-1] and {*p[-1:], *q[-1:]} == {n - 1, n - 2}

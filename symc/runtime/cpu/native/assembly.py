@@ -148,9 +148,6 @@ class Instructions:
     def fcmp_ordered(self, sign: str, a: Value, c: Value) -> Value:
         return self.compare(f"fcmp {'o' if sign != 'ord' else ''}{_SIGNS[sign]}", a, c)
 
-    def fcmp_unordered(self, sign: str, a: Value, c: Value) -> Value:
-        return self.compare(f"fcmp {'u' if sign != 'uno' else ''}{_SIGNS[sign]}", a, c)
-
     def not_(self, a: Value) -> Value:
         ones = [-1] * a.type.count if isinstance(a.type, VectorType) else -1
         return self.made(a.type, f"xor {a.type} {a.text}, {constant(a.type, ones)}")
@@ -192,24 +189,6 @@ class Instructions:
         places = ", ".join(f"{i.type} {i.text}" for i in indices)
         return self.made(t.as_pointer(), f"getelementptr {t}, ptr {base.text}, {places}")
 
-    def load_atomic(self, place: Value, ordering: str, align: int, typ: Type) -> Value:
-        return self.made(typ, f"load atomic {typ}, ptr {place.text} {ordering}, align {align}")
-
-    def store_atomic(self, value: Value, place: Value, ordering: str, align: int) -> None:
-        line = f"store atomic {value.type} {value.text}, ptr {place.text} {ordering}, align {align}"
-        self.block.lines.append(line)
-
-    def atomic_rmw(self, how: str, place: Value, value: Value, ordering: str) -> Value:
-        return self.made(value.type, f"atomicrmw {how} ptr {place.text}, {value.type} {value.text} {ordering}")
-
-    def cmpxchg(self, place: Value, old: Value, new: Value, ordering: str, failing: str) -> Value:
-        """A pair: what was there, and whether that was ``old``."""
-        how = f"{old.type} {old.text}, {new.type} {new.text} {ordering} {failing}"
-        return self.made((old.type, _BIT), f"cmpxchg ptr {place.text}, {how}")
-
-    def extract_value(self, pair: Value, k: int) -> Value:
-        return self.made(pair.type[k], f"extractvalue {{ {', '.join(map(str, pair.type))} }} {pair.text}, {k}")
-
     # -- vectors
 
     def extract_element(self, vector: Value, k: Value) -> Value:
@@ -249,9 +228,9 @@ def _cast(name: str) -> Any:
     return write
 
 
-for _name in "add sub mul sdiv udiv srem urem and or xor shl lshr fadd fsub fmul fdiv".split():
+for _name in "add sub mul sdiv udiv urem and or xor shl fadd fsub fmul fdiv".split():
     setattr(Instructions, f"{_name}_" if _name in ("and", "or") else _name, _of_two(_name))
-for _name in "trunc zext sext fptrunc fpext sitofp fptosi inttoptr ptrtoint".split():
+for _name in "trunc zext sext fptrunc sitofp fptosi inttoptr ptrtoint".split():
     setattr(Instructions, _name, _cast(_name))
 
 

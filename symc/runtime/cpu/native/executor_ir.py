@@ -16,7 +16,7 @@ import platform
 from collections.abc import Callable
 from typing import Any
 
-from symc.runtime.cpu.native import assembly, float_state, sections_ir
+from symc.runtime.cpu.native import assembly, float_state
 from symc.runtime.cpu.native.instructions import (
     ARITIES,
     DATA,
@@ -26,10 +26,10 @@ from symc.runtime.cpu.native.instructions import (
     STOPPED,
     Lap,
     Op,
+    Section,
     Word,
 )
 from symc.runtime.cpu.native.pool_words import Pool
-from symc.runtime.cpu.native.sections_ir import PLACE
 from symc.runtime.cpu.native.sizes_ir import Sizes
 
 
@@ -62,11 +62,9 @@ class Interpreter(Sizes):
         self.b = ir.IRBuilder(self.function.append_basic_block("entry"))
 
     def build(self, instructions: frozenset[int]) -> None:
-        b, f, several = self.b, self.function, Op.SECTIONS in instructions
+        b, f = self.b, self.function
         entry, fetch, bad = b.block, f.append_basic_block("fetch"), f.append_basic_block("bad")
         inner = f
-        if several:
-            self.run_sections = sections_ir.declare(self)
         self.code = self.code_of(self.data)
         self.alone = self.equal(self.section, self.none())
         b.branch(fetch)
@@ -89,8 +87,6 @@ class Interpreter(Sizes):
         self.begin("symc_prepare")
         start = self.load(self.data, Word.PREPARE)
         self.b.ret(self.b.call(inner, [self.data, start, self.none()]))
-        if several:
-            sections_ir.write(self, inner)
 
     def begin(self, name: str) -> None:
         """A function that is called from outside."""
@@ -287,12 +283,14 @@ class Interpreter(Sizes):
         b, n = self.b, self.operand(1)
         threads = b.mul(self.load(self.data, Word.THREADS), self.operand(2))
         with b.if_then(b.icmp_signed(">", threads, self.const(1))):
-            targets = self.at(self.code, b.add(self.ip, self.const(5)))
-            status = b.call(self.run_sections, [self.data, self.operand(0), n, threads, targets])
+            own = [b.ptrtoint(f, self.i64) for f in (self.function, self.python)]
+            given = [self.data, self.operand(0), n, threads, self.at(self.here, 6), *own]
+            kind = self.ir.FunctionType(self.i64, [x.type for x in given]).as_pointer()
+            status = b.call(b.inttoptr(self.operand(4), kind), given)
             with b.if_then(self.different(status, self.const(0)), likely=False):
                 b.ret(status)
             self.go(self.operand(3))
-        self.next(b.add(n, self.const(4)))
+        self.next(b.add(n, self.const(5)))
 
     def join(self) -> None:
         with self.b.if_then(self.b.not_(self.alone), likely=False):
@@ -330,7 +328,7 @@ class Interpreter(Sizes):
     def call_python(self, number: Any) -> None:
         """Call Python; a section stops, for the thread of the call to do it."""
         with self.b.if_then(self.b.not_(self.alone), likely=False):
-            self.b.store(self.ip, self.at(self.section, PLACE))
+            self.b.store(self.ip, self.at(self.section, Section.PLACE))
             self.b.ret(self.const(STOPPED))
         self.in_python(number)
 
@@ -348,7 +346,7 @@ class Interpreter(Sizes):
             b.ret(status)
 
     def pulse(self) -> None:
-        b, word = self.b, self.at(self.section, sections_ir.LEFT)
+        b, word = self.b, self.at(self.section, Section.LEFT)
         left = b.sub(b.load(word, typ=self.i64), self.const(1))
         b.store(left, word)
         with b.if_then(b.icmp_signed("<=", left, self.const(0)), likely=False):  # below, if Python failed the last time

@@ -43,7 +43,7 @@ def entry(name: str) -> Symbol:
 
 class _Functions(few_rows_ir.Vectors):
     def write(self) -> None:
-        self.vectors(few_rows_ir.vector_bytes())
+        self.vectors(self.letter, few_rows_ir.lanes(self.letter))
         self.block = BLOCK // self.bytes
         kind = self.ir.FunctionType(self.real, [self.real, self.vector])
         self.sum = self.ir.Function(self.module, kind, f"llvm.vector.reduce.fadd.v{self.lanes}f{8 * self.bytes}")

@@ -30,8 +30,8 @@ class Op(metaclass=Numbers):
     AGAIN = 15  #        (target)                     jump back
     LAP = 16  #          (a, limit)                   a lap of the clock, see `Lap`; logged as one of the first `limit`
     PIECES = 17  #       (entry, args, first, n, count, units, grain, most, ends, worth, *s)  as LAUNCH, by several
-    #                                                 threads if it is worth it (1, else 0), see `pool_ir`; the entry
-    #                                                 may be the number of a word of the pool
+    #                                                 threads if it is worth it (1, else 0), see `pool_functions`;
+    #                                                 the entry may be the number of a word of the pool
     JUMP_UNLESS_ZERO = 18  # (a, target)              jump if the i64 at address S[a] is not 0
     STOP_IF_FAILED = 19  # ()                         stop if Python has failed in a kernel, which was given SELF
     ARGUMENT = 20  #     (a, n, dims, type)           S[a], an array object of n axes, becomes where its data is; its
@@ -45,8 +45,9 @@ class Op(metaclass=Numbers):
     LESS = 27  #         (a, b, c)                    S[a] = 1 if S[b] < S[c], else 0
     STOP_IF_LESS = 28  # (a, b, status)               stop with a status if S[a] < S[b]
     STOP_UNLESS_EQUAL = 29  # (a, b, status)          stop with a status unless S[a] = S[b]
-    SECTIONS = 30  #     (first, n, worth, after, *targets)  run the n sections at targets, by several threads if it is
-    #                                                 worth it (1, else 0), and jump; else go on. S[first + k]: a place
+    SECTIONS = 30  #     (first, n, worth, after, routine, *targets)  run the n sections at targets, by several threads
+    #                                                 if it is worth it (1, else 0), by a routine, and jump; else go on.
+    #                                                 S[first + k]: a place
     JOIN = 31  #         ()                           the end of a section: of one thread's work, if there are several
     CALL = 32  #         (entry, *s)                  entry(S[s[0]], ...), with as many slots as CALL + n says
 
@@ -91,6 +92,13 @@ class Lap(metaclass=Numbers):
     RUNS = 0  #   how many
     TICKS = 1  #  all in all
     LEAST = 2  #  the shortest
+
+
+class Section(metaclass=Numbers):
+    """Words of a section that runs: LEFT for it, and the place at which it stopped."""
+
+    LEFT = 0
+    PLACE = 1
 
 
 #: A number of steps that no loop takes.

@@ -1,7 +1,6 @@
-"""Native functions of our own with the convention of BLAS and LAPACK: every argument is an address.
+"""Native functions of vectors, written through a builder: every argument is an address, as BLAS has it.
 
-Sizes are addresses of 64-bit integers. What the functions do is said in `lapack_ir` and `blas_ir`; here is how they are
-written and compiled.
+Sizes are addresses of 64-bit integers. Functions of numbers are in the language of kernels (``symc.runtime.routines``).
 """
 
 from __future__ import annotations
@@ -15,15 +14,16 @@ from typing import Any
 from symc.ir.locks import new_lock
 from symc.runtime.cache.machine_code import Symbol, load_module
 from symc.runtime.cpu.native.loops import loop
+from symc.runtime.cpu.native.words_ir import Words
 
 _lock = new_lock()
 _addresses: dict[type[Functions], Callable[[str], int]] = {}
 
 
-def entry(name: str, module: type[Functions], letter: str = "", vectorized: bool | None = None) -> Symbol:
+def entry(name: str, module: type[Functions], letter: str = "") -> Symbol:
     """A function of a module, which is compiled once; of that for a kind of numbers, if there is one for each."""
     if letter:
-        module = _variant(module, letter, module.vectorized if vectorized is None else vectorized)
+        module = _variant(module, letter)
     with _lock:
         if module not in _addresses:
             level = 3 if module.vectorized else 2
@@ -34,9 +34,8 @@ def entry(name: str, module: type[Functions], letter: str = "", vectorized: bool
 
 
 @cache
-def _variant(module: type[Functions], letter: str, vectorized: bool) -> type[Functions]:
-    return type(module.__name__, (module,), {"letter": letter, "vectorized": vectorized,
-                                             "__module__": module.__module__})
+def _variant(module: type[Functions], letter: str) -> type[Functions]:
+    return type(module.__name__, (module,), {"letter": letter, "__module__": module.__module__})
 
 
 def _text(functions: type[Functions]) -> str:
@@ -47,7 +46,7 @@ def _text(functions: type[Functions]) -> str:
     return str(module)
 
 
-class Functions(ABC):
+class Functions(Words, ABC):
     """Writes the functions of a module. Indices are 64 bits wide."""
 
     vectorized = False  # for loops over many numbers; compiling takes longer
@@ -58,34 +57,16 @@ class Functions(ABC):
         """Title of the module, which tells it apart from others."""
         return f"{cls.__module__}.{cls.letter}"
 
-    def __init__(self, module: Any, ir: Any):
-        self.module, self.ir, self.i64, self.i32 = module, ir, ir.IntType(64), ir.IntType(32)
-        self.names: list[str] = []
-        self.b: Any = None
-        words = self.i64.as_pointer()
-        self.memcpy = ir.Function(module, ir.FunctionType(words, [words, words, self.i64]), "memcpy")
-
     @abstractmethod
     def write(self) -> None:
         """Write all functions of the module."""
 
-    def const(self, k: int) -> Any:
-        return self.ir.Constant(self.i64, k)
-
     @contextmanager
     def function(self, name: str, count: int) -> Iterator[list[Any]]:
-        words = self.i64.as_pointer()
-        f = self.ir.Function(self.module, self.ir.FunctionType(self.ir.VoidType(), [words] * count), f"symc_{name}")
-        self.names.append(name)
+        f = self.ir.Function(self.module, self.ir.FunctionType(self.void, [self.words] * count), f"symc_{name}")
         self.b = self.ir.IRBuilder(f.append_basic_block("entry"))
         yield list(f.args)
         self.b.ret_void()
-
-    def at(self, base: Any, index: Any, type_: Any) -> Any:
-        return self.b.gep(self.b.bitcast(base, type_.as_pointer()), [index], source_etype=type_)
-
-    def load(self, base: Any, index: Any, type_: Any) -> Any:
-        return self.b.load(self.at(base, index, type_), typ=type_)
 
     def number(self, pointer: Any) -> Any:
         return self.b.load(pointer, typ=self.i64)
@@ -93,8 +74,3 @@ class Functions(ABC):
     def count(self, start: Any, stop: Any, body: Callable[[Any], Any]) -> None:
         """``body(k)`` for start <= k < stop."""
         loop(self.b, start, stop, body)
-
-    def parts(self, letter: str) -> tuple[Any, int]:
-        """The type of the real numbers of an element, and how many there are."""
-        real = self.ir.FloatType() if letter in "sc" else self.ir.DoubleType()
-        return real, 2 if letter in "cz" else 1

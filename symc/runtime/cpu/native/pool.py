@@ -1,11 +1,13 @@
-"""The native thread pool of this process: its words, and the functions that use them, which ``pool_ir`` writes."""
+"""The native thread pool of this process: its words, and the functions that use them, see ``pool_functions``."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import os
 from typing import Any
 
+from symc.ir import locks
 from symc.runtime.cache.machine_code import load_module
 from symc.runtime.cpu.native.pool_words import FUNCTIONS, LIBC, LINE, Pool
 
@@ -18,7 +20,29 @@ def address() -> int:
     found = load_module("pool", _text, 0)  # the least code: what matters is how long it takes to be made
     for word, name in FUNCTIONS.items():
         words()[word] = found(name)
+    locks.native.append(_BlasLock())
     return ctypes.addressof(words())
+
+
+class _BlasLock:
+    """The lock under which BLAS is told its number of threads. A fork must not come meanwhile: the library's own lock
+    would stay taken in the child for good."""
+
+    taken = 0
+
+    def acquire(self) -> None:
+        self.taken = words()[Pool.PID] == os.getpid() and self._address()
+        if self.taken:
+            ctypes.CDLL(None).pthread_mutex_lock(ctypes.c_void_p(self.taken))
+
+    def release(self) -> None:
+        if self.taken:
+            ctypes.CDLL(None).pthread_mutex_unlock(ctypes.c_void_p(self.taken))
+        self.taken = 0
+
+    @staticmethod
+    def _address() -> int:
+        return ctypes.addressof(words()) + 8 * Pool.BLAS_LOCK
 
 
 def counted(word: int) -> int:
@@ -47,10 +71,7 @@ def words() -> Any:
 
 
 def _text() -> str:
-    from symc.runtime.cpu.native import assembly, limit_ir, parallel_ir, pool_ir, product_ir
+    from symc.runtime.compilers import llvm_natives
+    from symc.runtime.cpu.native import pool_functions
 
-    module = assembly.Module()
-    for writer in (pool_ir.Prepare, parallel_ir.Parallel, limit_ir.Limit):
-        writer(module, assembly).write()
-    product_ir.write(module, assembly)
-    return str(module)
+    return llvm_natives.text(pool_functions.texts())

@@ -1,4 +1,4 @@
-"""Words of the native thread pool (``pool_ir``), and what its module calls and has."""
+"""Words of the native thread pool (``pool_functions``), and what its module calls and has."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Pool(metaclass=Numbers):
     BEFORE = 161  #   how many threads it had; 0 if it is not limited
     GET = 162  #      where its function is that tells that, and the one that sets it
     SET = 163
-    PARALLEL = 164  # functions of this module, and of `product_ir`
+    PARALLEL = 164  # functions of this module, of BLAS among them
     LIMIT = 165
     UNLIMIT = 166
     OF_ROWS = 167
@@ -50,6 +50,8 @@ class Pool(metaclass=Numbers):
 #: The functions that others call.
 FUNCTIONS = {Pool.PARALLEL: "symc_parallel", Pool.LIMIT: "symc_limit", Pool.UNLIMIT: "symc_unlimit",
              Pool.OF_ROWS: "symc_rows_of_product", Pool.OF_MATRICES: "symc_products_of_batch"}
+#: Where a product's routine is among the words of its chunks.
+ROUTINE = 2
 #: What is called by name: result, then arguments ("p": a pointer, "i": an int).
 LIBC = {
     "getpid": "i",

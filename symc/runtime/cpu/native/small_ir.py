@@ -37,13 +37,12 @@ def entry(name: str) -> Symbol:
     return native_ir.entry(name, _Functions, name)
 
 
-class _Functions(native_ir.Functions):
+class _Functions(few_rows_ir.Vectors):
     def write(self) -> None:
         what, _, kind = self.letter.rpartition("_")
         size, _, lanes = kind[1:].partition("x")
-        self.n, self.real = int(size), self.parts(kind[0])[0]
-        self.lanes = int(lanes) if lanes else few_rows_ir.vector_bytes() // (4 if kind[0] == "s" else 8)
-        self.vector = self.ir.VectorType(self.real, self.lanes)
+        self.n = int(size)
+        self.vectors(kind[0], int(lanes or few_rows_ir.lanes(kind[0])))
         self.bits = self.ir.VectorType(self.ir.IntType(1), self.lanes)
         self.made: dict[str, Any] = {}
         what, *how = what.split("_")
@@ -221,6 +220,5 @@ class _Functions(native_ir.Functions):
     def _call(self, name: str, *given: Any) -> Any:
         if name not in self.made:
             kind = self.ir.FunctionType(self.vector, [self.vector] * len(given))
-            width = 32 if isinstance(self.real, self.ir.FloatType) else 64
-            self.made[name] = self.ir.Function(self.module, kind, f"llvm.{name}.v{self.lanes}f{width}")
+            self.made[name] = self.ir.Function(self.module, kind, f"llvm.{name}.v{self.lanes}f{8 * self.bytes}")
         return self.b.call(self.made[name], given)

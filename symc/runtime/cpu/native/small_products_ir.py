@@ -10,7 +10,7 @@ from typing import Any
 
 from symc.ir.dim import Size
 from symc.runtime.cache.machine_code import Symbol
-from symc.runtime.cpu.native import native_ir
+from symc.runtime.cpu.native import few_rows_ir, native_ir
 
 #: The largest sizes: a row is a vector or two, and the right matrix stays in registers.
 MOST = 8
@@ -28,19 +28,15 @@ def entry(name: str) -> Symbol:
     return native_ir.entry(name, _Functions, name)
 
 
-class _Functions(native_ir.Functions):
+class _Functions(few_rows_ir.Vectors):
     def write(self) -> None:
         _, how, letter, *sizes = self.letter.split("_")
         self.m, self.n, self.k = map(int, sizes)
         self.trans_a, self.trans_b = (c == "t" for c in how)
-        self.real, _ = self.parts(letter)
         elements = max(self.m * self.n, self.m * self.k, self.k * self.n)
         self.flat = elements * (4 if letter == "s" else 8) <= 64
         self.width = self.m * self.n if self.flat else self.n
-        self.vector = self.ir.VectorType(self.real, self.width)
-        kind = self.ir.FunctionType(self.vector, [self.vector] * 3)
-        self.multiply_add = self.ir.Function(
-            self.module, kind, f"llvm.fmuladd.v{self.width}f{32 if letter == 's' else 64}")
+        self.vectors(letter, self.width)
         with self.function(self.letter, 8) as (a, b, c, alpha, beta, count, *steps):
             w = self.b
             factors = [self.load(x, self.const(0), self.real) for x in (alpha, beta)]
@@ -67,7 +63,7 @@ class _Functions(native_ir.Functions):
             for k, row in enumerate(right):
                 place = k * self.m + i if self.trans_a else i * self.k + k
                 x = self.load(a, w.add(starts[0], self.const(place)), self.real)
-                found = w.call(self.multiply_add, [self._vector([x] * self.n), row, found])
+                found = w.call(self.multiply_add, [self._splat(x), row, found])
             out.append(found)
         return out
 
@@ -86,8 +82,7 @@ class _Functions(native_ir.Functions):
 
     def _loaded(self, base: Any, start: Any, size: int) -> Any:
         kind = self.ir.VectorType(self.real, size)
-        place = self.b.bitcast(self.at(base, start, self.real), kind.as_pointer())
-        return self.b.load(place, align=self._align(), typ=kind)
+        return self.b.load(self.at(base, start, self.real), align=self.bytes, typ=kind)
 
     def _shuffled(self, x: Any, places: list[int]) -> Any:
         nothing = self.ir.Constant(x.type, self.ir.Undefined)
@@ -98,27 +93,21 @@ class _Functions(native_ir.Functions):
         w = self.b
         if self.trans_b:
             places = [w.add(start, self.const(j * self.k + k)) for j in range(self.n)]
-            return self._vector([self.load(b, p, self.real) for p in places])
-        return w.load(self._at(b, w.add(start, self.const(k * self.n))), align=self._align(), typ=self.vector)
+            return self._beside([self.load(b, p, self.real) for p in places])
+        return self._vector(b, w.add(start, self.const(k * self.n)))
 
     def _store(self, c: Any, start: Any, rows: list[Any], factors: list[Any], add: bool) -> None:
         w = self.b
-        alpha, beta = (self._vector([f] * self.width) for f in factors)
+        alpha, beta = map(self._splat, factors)
         for i, row in enumerate(rows):
-            place = self._at(c, w.add(start, self.const(i * self.width)))
+            place = w.add(start, self.const(i * self.width))
             y = w.fmul(alpha, row)
             if add:
-                y = w.call(self.multiply_add, [beta, w.load(place, align=self._align(), typ=self.vector), y])
-            w.store(y, place, self._align())
+                y = w.call(self.multiply_add, [beta, self._vector(c, place), y])
+            w.store(y, self._at(c, place), self.bytes)
 
-    def _vector(self, numbers: list[Any]) -> Any:
+    def _beside(self, numbers: list[Any]) -> Any:
         out = self.ir.Constant(self.vector, self.ir.Undefined)
         for k, x in enumerate(numbers):
             out = self.b.insert_element(out, x, self.ir.Constant(self.i32, k))
         return out
-
-    def _at(self, base: Any, index: Any) -> Any:
-        return self.b.bitcast(self.at(base, index, self.real), self.vector.as_pointer())
-
-    def _align(self) -> int:
-        return 4 if isinstance(self.real, self.ir.FloatType) else 8

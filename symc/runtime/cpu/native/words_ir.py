@@ -25,12 +25,13 @@ class Words:
         """Address of words, which a word is."""
         return self.b.inttoptr(word, self.words)
 
-    def at(self, base: Any, index: Any) -> Any:
-        """Address of a word behind ``base``."""
-        return self.b.gep(base, [self.const(index) if isinstance(index, int) else index], source_etype=self.i64)
+    def at(self, base: Any, index: Any, type_: Any = None) -> Any:
+        """Address of a word behind ``base``, or of an element of another type."""
+        index = self.const(index) if isinstance(index, int) else index
+        return self.b.gep(base, [index], source_etype=type_ or self.i64)
 
-    def load(self, base: Any, index: Any) -> Any:
-        return self.b.load(self.at(base, index), typ=self.i64)
+    def load(self, base: Any, index: Any, type_: Any = None) -> Any:
+        return self.b.load(self.at(base, index, type_), typ=type_ or self.i64)
 
     def equal(self, a: Any, c: Any) -> Any:
         return self.b.icmp_unsigned("==", a, c)

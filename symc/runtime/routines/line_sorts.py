@@ -1,0 +1,139 @@
+# mypy: ignore-errors
+"""Lines of an array sorted one after the other, along any axis, by a function for one: NumPy's (``numpy_sorts``).
+
+Where it finds places of equals in any order, these are sorted too: so the places are those of a stable sort, for a look
+at each pair of neighbours. The last axes of ``x`` are rows, n, and inner, and n is sorted; ``line``, ``places`` are
+memory for n, not used if inner is 1; ``status`` is not 0 if memory has ended.
+"""
+
+from __future__ import annotations
+
+from symc.codegen.language.helpers import inlined, native
+from symc.codegen.language.names import i64, u8
+from symc.codegen.language.native import Open, Outside, T, Texts, array, unlikely
+from symc.ir.dtypes import DTYPES, RECORDS
+
+ZEROS = MENDED = before = Open
+line_sorter, places_sorter = Outside("", "ippp"), Outside("", "ipppp")
+
+
+def texts(name: str) -> Texts:
+    """The function of that name, which ends in a dtype."""
+    what, dtype = name.split("_")
+    known = RECORDS[DTYPES[dtype]]
+    floats = known.memory in ("f32", "f64")
+    functions = {"sort": sort, "argsort": argsort, "top": top, "bottom": top}
+    order = (float_above, float_below) if floats else (above, below)
+    return {name: (functions[what], {"T": known.memory, "ZEROS": int(floats), "MENDED": int(known.numpy.itemsize >= 4),
+                                     "before": order[what == "bottom"]})}
+
+
+@native
+def sort(to: array[T], x: array[T], line: array[T], status: array[i64], rows: i64, n: i64, inner: i64, f: array[u8]):
+    status[0] = 0
+    half = 1
+    while half <= n >> 1:
+        half = half << 1
+    for r in range(rows):
+        for c in range(inner):
+            first = r * n * inner + c
+            own = to[first:] if inner == 1 else line
+            for k in range(n):
+                own[k] = x[first + k * inner]
+            status[0] |= line_sorter(f, own, n, 0)
+            if ZEROS:
+                zeros_in_order(own, x[first:], n, inner, half)
+            if inner != 1:
+                for k in range(n):
+                    to[first + k * inner] = own[k]
+
+
+@inlined
+def zeros_in_order(own, x, n, inner, half):
+    """Put zeros of both signs in the order in which they were given. ``half``: the greatest power of 2 up to n."""
+    start, step = 0, half
+    while step > 0:  # how many are less than 0
+        further = start + step
+        if further <= n and own[further - 1] < 0:
+            start = further
+        step = step >> 1
+    if start + 1 < n and own[start + 1] == 0:
+        for k in range(n):
+            if x[k * inner] == 0:
+                own[start] = x[k * inner]
+                start += 1
+
+
+@native
+def argsort(to: array[i64], x: array[T], line: array[T], places: array[i64], status: array[i64], rows: i64, n: i64,
+            inner: i64, f: array[u8], g: array[u8]):
+    """``g`` sorts i64."""
+    status[0] = 0
+    for r in range(rows):
+        for c in range(inner):
+            first = r * n * inner + c
+            keys, own = x[first:] if inner == 1 else line, to[first:] if inner == 1 else places
+            if inner != 1:
+                for k in range(n):
+                    keys[k] = x[first + k * inner]
+            for k in range(n):
+                own[k] = k
+            status[0] |= places_sorter(f, keys, own, n, 0)
+            if MENDED:
+                start = 0
+                for k in range(1, n):
+                    if apart(keys[own[k - 1]], keys[own[k]]):
+                        if unlikely(k - start > 1):
+                            status[0] |= line_sorter(g, own[start:], k - start, 0)
+                        start = k
+                if n - start > 1:
+                    status[0] |= line_sorter(g, own[start:], n - start, 0)
+            if inner != 1:
+                for k in range(n):
+                    to[first + k * inner] = own[k]
+
+
+@inlined
+def apart(p, q):
+    """True for another number than the one before. After a nan come only more."""
+    return not (p == q or p != p)
+
+
+@native
+def top(to: array[i64], x: array[T], keys: array[T], places: array[i64], rows: i64, n: i64, inner: i64, many: i64):
+    """The places of so ``many`` that come before all others, in order. ``keys``, ``places``: memory for them."""
+    last = many - 1
+    for r in range(rows):
+        for c in range(inner):
+            line, found = x[r * n * inner + c :], to[r * many * inner + c :]
+            for i in range(n):
+                v, least = line[i * inner], keys[last]
+                if unlikely(i < many or before(v, least)):
+                    j = min(i, last)
+                    while j > 0 and before(v, keys[j - 1]):
+                        keys[j], places[j] = keys[j - 1], places[j - 1]
+                        j -= 1
+                    keys[j], places[j] = v, i
+            for k in range(many):
+                found[k * inner] = places[k]
+
+
+@inlined
+def above(x, y):
+    return x > y
+
+
+@inlined
+def below(x, y):
+    return x < y
+
+
+@inlined
+def float_above(x, y):
+    """Nan is above all."""
+    return x > y or (x != x and y == y)
+
+
+@inlined
+def float_below(x, y):
+    return float_above(y, x)
