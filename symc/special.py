@@ -13,7 +13,7 @@ from symc.ir.ops.complex_functions import OF_ORDER as OF_ORDER_COMPLEX
 from symc.ir.ops.special import INTEGER, OF_ORDER, SEVERAL, TABLE, WHOLE
 from symc.ir.types import complex_dtype
 from symc.ir.value import Value
-from symc.numpy_api.elementwise import float_value, float_values, log1mexp, relu, sigmoid, softplus
+from symc.numpy_api.elementwise import float_value, float_values, relu
 from symc.numpy_api.promotion import common_dtype, together
 from symc.numpy_api.reductions import log_softmax, logcumsumexp, logsumexp, softmax
 from symc.tensors.convert import as_operand, inexact_dtype
@@ -36,6 +36,7 @@ erfinv = _function("erfinv", "erfinv", "The inverse of erf.")
 gammaln = _function("gammaln", "lgamma", "The logarithm of |gamma(x)|.")
 digamma = _function("digamma", "digamma", "The derivative of gammaln.")
 trigamma = _function("trigamma", "trigamma", "The derivative of digamma.")
+log1mexp, sigmoid, softplus = API["log1mexp"], API["sigmoid"], API["softplus"]
 lgamma, psi, expit = gammaln, digamma, sigmoid
 
 

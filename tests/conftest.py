@@ -72,6 +72,16 @@ def check_unchanged(who: str) -> None:
     assert not extensions.changed(), f"{who} has changed {sorted(extensions._changed)}"
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """``-k NAME`` finds the tests that take many ops at once, too."""
+    from symc.ir.op import Op
+
+    for given in item.callspec.params.values() if hasattr(item, "callspec") else ():
+        if isinstance(given, list):
+            firsts = [x[0] if isinstance(x, tuple) and x else x for x in given]
+            item.extra_keyword_matches.update(x.name for x in firsts if isinstance(x, Op))
+
+
 def pytest_collection_finish() -> None:
     check_unchanged("importing tests")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from symc.driver.modes import BY_NUMPY
 from symc.driver.target import HOST, Target
 from symc.ir.function import Function
 from symc.ir.record import dataclass
@@ -40,12 +41,14 @@ class Program(Runner, Protocol):
 
 @dataclass(frozen=True)
 class Backend:
-    """``load(planned, source, settings)``: the program of a plan (if there are ``plans``, else of a function) of what
-    was written as ``source``. ``calls()``: the classes that accept arguments and make calls. ``modes``: those it has.
-    ``pipeline``, ``fast``: of the modes "default" and "fast_compile", by their names in ``symc.opt.engine.pipelines``.
-    ``streams``: how many a plan may use (in a CUDA graph they are branches, which cost the host nothing). ``sections``:
-    threads may run steps at the same time. ``on_disk``: code is kept for other processes. ``serve(f)``: the optimized
-    function with kernels as the backend can run them well."""
+    """``load(planned, source, settings)``: the program of a plan of what was written as ``source``; without ``plans``
+    of a function, which runs through no pass that is for kernels then: it has ops alone, none of them ``fused``.
+    ``calls()``: the classes that accept arguments and make calls. ``modes``: those it has; ``pipeline``, ``fast``: of
+    "default" and "fast_compile", by their names in ``symc.opt.engine.pipelines``. ``streams``: how many a plan may use
+    (in a CUDA graph they are branches, which cost the host nothing). ``sections``: threads may run steps at the same
+    time. ``on_disk``: code is kept for other processes. ``flushes``: denormal numbers are zeros where
+    ``settings.target.flush`` says so. ``serve(f)``: the optimized function with kernels as the backend can run them
+    well."""
 
     name: str
     load: Callable[[Plan | Function, Function, Settings], Program]
@@ -57,6 +60,7 @@ class Backend:
     streams: int = 1
     sections: bool = False
     on_disk: bool = False
+    flushes: bool = False
     serve: Callable[[Function], Function] = lambda f: f
 
 
@@ -71,6 +75,11 @@ class Settings:
     threads: int | None = None
     budget: Budget | None = None
     target: Target = HOST
+
+    @property
+    def said(self) -> str:
+        """The option that chose the backend, as it is written."""
+        return f"mode={self.mode!r}" if self.mode in BY_NUMPY else f"backend={self.target.compiler!r}"
 
     @property
     def sections(self) -> bool:

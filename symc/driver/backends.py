@@ -6,12 +6,14 @@ To add one: a package under ``symc.runtime`` that loads plans (or functions), an
 
 from __future__ import annotations
 
+import platform
 from typing import TYPE_CHECKING, Any
 
 from symc.driver.backend import Backend, Program, Settings
 from symc.driver.modes import BY_NUMPY
 from symc.driver.target import Target
 from symc.errors import InputError, did_you_mean
+from symc.runtime.cpu.native.float_state import FLUSH
 
 if TYPE_CHECKING:
     from symc.driver.call_path import CallPath
@@ -44,7 +46,7 @@ def _host_calls() -> tuple[type[Signature], type[CallPath]]:
 
 
 #: Kernels by LLVM or Numba, run by the native interpreter of plans.
-CPU = Backend("cpu", _on_cpu, _host_calls, sections=True, on_disk=True)
+CPU = Backend("cpu", _on_cpu, _host_calls, sections=True, on_disk=True, flushes=True)
 #: The reference of every op, one after the other.
 NUMPY = Backend("numpy", _by_numpy, _host_calls, (*CPU.modes, *BY_NUMPY), plans=False)
 
@@ -100,3 +102,34 @@ def backend_of(target: Target, mode: str) -> Backend:
     if not target.on_host:
         return SEVERAL_GPUS if target.devices else GPU
     return NUMPY if mode in BY_NUMPY else ON_HOST[target.compiler]
+
+
+def by_name(name: str) -> Settings:
+    """The settings of a function whose ``backend`` is called so."""
+    return Settings(ON_HOST[name], target=Target(backend=name))
+
+
+def check_target(target: Target, mode: str) -> None:
+    """Raise for a device that is not there, and for what the backend of a target has not: this mode, denormals that are
+    zeros."""
+    backend = backend_of(target, mode)
+    if not target.on_host:
+        from symc.runtime.cuda.devices import context
+
+        for name in target.devices or (target.device,):
+            context(name)
+        if mode not in backend.modes:
+            raise InputError(f"mode={mode!r} runs on the CPU, device={target.asked!r} was asked for",
+                             help="mode='default' and 'fast_compile' run on a device")
+        return
+    if target.flush and not backend.flushes:
+        said = Settings(backend, mode, target=target).said
+        raise InputError(f"denormals='flush': {said} keeps denormal numbers", help="mode='default' or 'fast_compile' "
+                         f"with backend={' or '.join(repr(n) for n, b in ON_HOST.items() if b.flushes)}")
+    if target.flush and not FLUSH:
+        raise InputError(f"denormals='flush': {platform.machine()} is no processor that can be told so")
+    if target.backend is not None and mode not in ON_HOST[target.backend].modes:
+        runs = "runs every op by NumPy" if mode in BY_NUMPY else "is not everywhere"
+        raise InputError(f"mode={mode!r} {runs}, backend={target.backend!r} was asked for",
+                         help="mode='default', 'fast_compile' and 'debug' have kernels" if mode in BY_NUMPY else
+                         f"the backend has: {', '.join(ON_HOST[target.backend].modes)}")

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from symc.driver.backends import backend_of
+from symc.driver.backends import check_target
 from symc.driver.build import build
 from symc.driver.finish import compile_built
 from symc.driver.max_bytes import read_max_bytes
 from symc.driver.modes import check_options, chosen
-from symc.driver.target import check_target, target_of
+from symc.driver.target import target_of
 from symc.errors import SymcError
 from symc.ir.dim import Measured
 from symc.ir.function import measured_names
@@ -138,7 +138,6 @@ def _options(**given: Any) -> dict[str, Any]:
     mode, pipeline, backend = chosen(given["mode"], given["pipeline"], given["backend"], given["device"])
     check_options(mode, pipeline, given["threads"])
     target = target_of({**given, "backend": backend})
-    backend_of(target, mode)
     check_target(target, mode)
     options = dict(given, mode=mode, pipeline=pipeline, backend=backend, device=target.asked,
                    split=target.split or given["split"], max_bytes=read_max_bytes(given["max_bytes"]), specialize=None)

@@ -19,6 +19,7 @@ from symc.driver.short_rows import short_rows
 from symc.driver.signature import Arguments, Slot, own_out, signature_of
 from symc.errors import InputError, PipelineError, SymcError
 from symc.ir import location
+from symc.ir.dtypes import dtype_code
 from symc.ir.location import Loc
 from symc.ir.locks import new_lock
 from symc.ir.types import as_dtype
@@ -269,7 +270,7 @@ class DeferredFunction(Specializing):
         given = self._arguments.bind(args, kwargs)
         arrays = [self._array(k, item) for k, item in enumerate(given)]
         weak = list(map(is_weak, given))
-        types = tuple([(a.dtype.str, tuple([s == 1 for s in a.shape]), w) for a, w in zip(arrays, weak)])
+        types = tuple([(dtype_code(a.dtype), tuple([s == 1 for s in a.shape]), w) for a, w in zip(arrays, weak)])
         key = types, default_float()
         return key, self._variant(key, arrays, lambda: self._compile(arrays, weak)), arrays
 

@@ -22,6 +22,7 @@ from symc.driver.short_rows import short_rows
 from symc.driver.signature import own_out
 from symc.driver.static_keys import Around, identities, key_of, key_of_nest
 from symc.errors import InputError, SymbolicValueError, SymcError
+from symc.ir.dtypes import dtype_code
 from symc.ir.location import Loc
 from symc.ir.traverse import postorder
 from symc.numpy_api.making import symbolic_arrays
@@ -150,7 +151,7 @@ class JitFunction(Specializing):
 
     def _key(self, leaves: Sequence[Any], nest: Nest, data: Sequence[int], arrays: Sequence[np.ndarray]) -> tuple:
         types = tuple(
-            [(a.dtype.str, tuple([s == 1 for s in a.shape]), is_weak(leaves[k])) for k, a in zip(data, arrays)]
+            [(dtype_code(a.dtype), tuple([s == 1 for s in a.shape]), is_weak(leaves[k])) for k, a in zip(data, arrays)]
         )
         fixed = tuple([(k, key_of(x, f"{self.name}: an argument")) for k, x in enumerate(leaves) if k not in data])
         return key_of_nest(nest), types, fixed, self._around.key, default_float()

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from symc.driver import labelled
-from symc.driver.backends import backend_of
+from symc.driver.backends import backend_of, check_target
 from symc.driver.built import Built, missing_guards
 from symc.driver.compilation import Saved
 from symc.driver.finish import compile_built
@@ -21,7 +21,7 @@ from symc.driver.max_bytes import read_max_bytes
 from symc.driver.modes import check_options
 from symc.driver.saved_file import JUNK, Arrays, SavedFile
 from symc.driver.signature import Slot
-from symc.driver.target import check_target, target_of
+from symc.driver.target import target_of
 from symc.errors import InputError, SymcError
 from symc.ir.dim import Size, fresh_size
 from symc.ir.function import NUMBERED, Function, Guard, Input, bound_names
@@ -88,8 +88,11 @@ def naming(where: str) -> Iterator[None]:
     """Raises what is wrong with a file as InputError."""
     try:
         yield
-    except (*JUNK, SymcError) as e:
-        said = e.what if isinstance(e, SymcError) else f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
+    except SymcError as e:
+        raise InputError(f"{where} is not a saved function of symc: {e.what}",
+                         help="it is damaged, of another version, or something else: save the function again") from None
+    except JUNK as e:
+        said = f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
         raise InputError(f"{where} is not a saved function of symc", help=said) from None
 
 

@@ -20,6 +20,7 @@ from symc.driver.read_saved import FORMAT, in_order_of, unreduce
 from symc.driver.signature import Slot
 from symc.ir.attrs import Array
 from symc.ir.digest import blake2b
+from symc.ir.dtypes import described, dtype_code
 from symc.ir.function import Function, Input
 from symc.ir.literal import INLINE_ELEMENTS
 from symc.ir.location import Loc, in_order
@@ -68,7 +69,7 @@ def slots_json(slots: Sequence[Slot]) -> list[Any]:
 def npz(arrays: Mapping[str, np.ndarray]) -> bytes:
     """Arrays by name, as they are."""
     out = io.BytesIO()
-    np.savez(out, **arrays)  # type: ignore[arg-type]
+    np.savez(out, **{n: described(a) for n, a in arrays.items()})  # type: ignore[arg-type]
     return out.getvalue()
 
 
@@ -157,5 +158,5 @@ def token(f: Any) -> tuple[str, str]:
             [repr(label) for label in built.labels], sorted(str(op.__reduce__()[1][:3]) for op in ops)]
     found = blake2b(source.body.fingerprint + json.dumps(said, sort_keys=True).encode(), digest_size=16)
     for a in (*defaults_of(built.slots).values(), *snapshot(f._cells)):
-        found.update(f"{a.dtype.str} {a.shape} ".encode() + np.ascontiguousarray(a).tobytes())
+        found.update(f"{dtype_code(a.dtype)} {a.shape} ".encode() + np.ascontiguousarray(a).tobytes())
     return "symc", found.hexdigest()

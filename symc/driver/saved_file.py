@@ -6,6 +6,7 @@ that a small file is not a large array.
 
 from __future__ import annotations
 
+import ast
 import functools
 import io
 import json
@@ -22,7 +23,7 @@ import numpy as np
 
 from symc.driver.plain_zip import DEFLATED, STORED, Zip
 from symc.errors import InputError
-from symc.ir.dtypes import described, foreign
+from symc.ir.dtypes import foreign, undescribed
 from symc.ir.types import DTYPE_NAMES
 from symc.runtime.cache.regular_file import open_quickly
 
@@ -30,7 +31,8 @@ MEMBERS = ("meta.json", "function.ir", "final.ir", "arrays.npz", "state.npz", "d
 #: A file may unpack to so many bytes, and so many times its size.
 FREE, RATIO = 64 << 20, 64
 _MAGIC = b"\x93NUMPY"
-_HEADER = rb"\{'descr': '([<>|=][a-zV][0-9]{1,2})', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n"
+_HEADER = (rb"\{'descr': ('[<>|=][a-zV][0-9]{1,2}'|\[\('\w+', '[<|]u[1-8]'\)\]), 'fortran_order': False, "
+           rb"'shape': \(([0-9, ]*)\), \} *\n")
 _ENCRYPTED = 1
 #: What reading data that are not as they should be raises, whoever reads them.
 JUNK = (ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError, NotImplementedError,
@@ -123,8 +125,8 @@ def read_array(data: bytes, name: str) -> np.ndarray:
         raise InputError(f"the array {name} is not in NumPy's format")
     start = 8 + width + int.from_bytes(data[8 : 8 + width], "little")
     header = re.fullmatch(_HEADER, data[8 + width : start])
-    dtype = np.dtype(header[1].decode()) if header else None
-    found = None if dtype is None else described(np.empty(0, dtype)).dtype
+    dtype = np.dtype(ast.literal_eval(header[1].decode())) if header else None
+    found = None if dtype is None else undescribed(np.empty(0, dtype)).dtype
     if header is None or dtype is None or found is None or (
             foreign(found) is None and dtype.newbyteorder("=") not in DTYPE_NAMES):
         raise InputError(f"the array {name} is none of numbers")

@@ -13,7 +13,6 @@ from symc import opt
 from symc.codegen.plan.planner import make_plan
 from symc.codegen.plan.prologue import split
 from symc.driver.backend import Program, Settings
-from symc.driver.modes import BY_NUMPY
 from symc.driver.target import Target
 from symc.errors import InputError, InternalError, SymcError, missing_package, of_handler
 from symc.ir.function import Function
@@ -96,10 +95,8 @@ def plan(f: Function, settings: Settings) -> Planned:
     backend, budget = settings.backend, settings.budget
     if not backend.plans:
         if budget is not None:
-            mode = settings.mode
-            what = f"mode={mode!r}" if mode in BY_NUMPY else "backend='numpy'"
-            raise InputError(f"max_bytes: {what} runs without a memory plan", help="kernels have one: backend='llvm' "
-                             "in mode='default', 'fast_compile' or 'debug'")
+            raise InputError(f"max_bytes: {settings.said} runs without a memory plan",
+                             help="kernels have one: backend='llvm' in mode='default', 'fast_compile' or 'debug'")
         return Planned(f)
     written = settings.donated | frozenset(f.updates)
     with _as_internal(f):
@@ -154,5 +151,5 @@ def checked(program: Program, source: Function, optimized: Optimized, planned: P
         check_plan(planned.plan)
     f = planned.function
     return DebugProgram(source, f, optimized.stages, program, settings.donated | frozenset(f.updates),
-                        pipeline_of(settings) or opt.DEFAULT, settings.target.compiler)
+                        pipeline_of(settings) or opt.DEFAULT, settings)
 

@@ -4,14 +4,11 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from typing import Any
 
-from symc.driver.modes import BY_NUMPY
 from symc.errors import InputError, did_you_mean
 from symc.ir.record import dataclass
-from symc.runtime.cpu.native.float_state import FLUSH
 
 #: What becomes of arrays of the host: copied when they are arguments ("explicit"), refused ("forbid"), and, results
 #: too, copied ("auto").
@@ -114,24 +111,3 @@ def _several(given: Sequence[Any]) -> tuple[str, ...]:
         if number in numbers[:k]:
             raise InputError(f"device: cuda:{number} is listed twice", help="every rank has a device of its own")
     return tuple(f"cuda:{number}" for number in numbers)
-
-
-def check_target(target: Target, mode: str) -> None:
-    """Raise for a device that is not there, for a mode that runs on the host, and for kernels in a mode without."""
-    if target.on_host:
-        if target.flush and (mode in BY_NUMPY or target.backend == "numpy"):
-            raise InputError("denormals='flush' is for kernels: NumPy, op by op, keeps denormal numbers",
-                             help="mode='default' or 'fast_compile' with backend='llvm' or 'numba'")
-        if target.flush and not FLUSH:
-            raise InputError(f"denormals='flush': {platform.machine()} is no processor that can be told so")
-        if mode in BY_NUMPY and target.backend not in (None, "numpy"):
-            raise InputError(f"mode={mode!r} runs every op by NumPy, backend={target.backend!r} was asked for",
-                             help="mode='default', 'fast_compile' and 'debug' have kernels")
-        return
-    from symc.runtime.cuda.devices import context
-
-    for name in target.devices or (target.device,):
-        context(name)
-    if mode not in ("default", "fast_compile"):
-        raise InputError(f"mode={mode!r} runs on the CPU, device={target.asked!r} was asked for",
-                         help="mode='default' and 'fast_compile' run on a device")

@@ -27,6 +27,7 @@ from symc.export.interface import Array, Interface, identifier, interface_of
 from symc.export.sizes import python_size, solved
 from symc.export.source import Source, source_of, usage
 from symc.ir.dim import in_order
+from symc.ir.dtypes import described
 from symc.runtime.cpu.commit import snapshot
 from symc.tensors.callsite import caller
 from symc.tensors.pytree import Nest
@@ -109,7 +110,8 @@ def _compiled(source: Source, compiler: Sequence[str]) -> bytes:
 
 def _states(f: Any, i: Interface) -> bytes:
     out = io.BytesIO()
-    np.savez(out, **dict(zip([a.name for a in i.states], snapshot(f._cells), strict=True)))  # type: ignore[arg-type]
+    arrays = map(described, snapshot(f._cells))
+    np.savez(out, **dict(zip([a.name for a in i.states], arrays, strict=True)))  # type: ignore[arg-type]
     return out.getvalue()
 
 

@@ -168,12 +168,13 @@ class Exported:
 
 
 def _dtype(name: str) -> np.dtype:
-    """The dtype called so. NumPy knows that of ml_dtypes when the package has been imported."""
-    if name == "bfloat16":
+    """The dtype called so. NumPy knows those of ml_dtypes when the package has been imported."""
+    try:
+        return np.dtype(name)
+    except TypeError:
         import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype(name)
+        return np.dtype(getattr(ml_dtypes, name))
 
 
 def _shown(a: Any) -> str:

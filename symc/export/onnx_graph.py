@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from symc.export.pure import Sized
-from symc.ir.dtypes import DTYPES
+from symc.ir.dtypes import DTYPES, dtype_code
 from symc.ir.function import Function
 from symc.ir.record import dataclass
 from symc.ir.types import TensorType
@@ -111,7 +111,7 @@ class Graph(Sized):
     def constant(self, data: Any, dtype: Any = None) -> str:
         """The name of an initializer with these numbers."""
         array = np.asarray(data, dtype)
-        key = (array.dtype.str, array.shape, array.tobytes())
+        key = (dtype_code(array.dtype), array.shape, array.tobytes())
         if key not in self._constants:
             name = self._constants[key] = self.fresh("c")
             self.initializers[name] = array

@@ -17,8 +17,9 @@ from symc.ir.ops.leaf import iota
 from symc.ir.ops.reduce import identity
 from symc.ir.ops.shape import slice_
 from symc.ir.size_extremes import maximum, minimum
+from symc.ir.traverse import close_over
 from symc.ir.types import DTYPES, TensorType, TupleType
-from symc.ir.value import Value
+from symc.ir.value import Value, fresh_input
 
 Form = Callable[[Module, Value], Any]
 I64 = DTYPES["i64"]
@@ -35,7 +36,9 @@ def spelled(m: Module, v: Value) -> Any:
     if name in GENERAL:
         what, attrs = GENERAL[name]
         return m.op(what, m.names(v), m.operands(v), v.type, attrs(v) if attrs is not None else "")
-    return FORMS[name](m, v) if name in FORMS else None
+    if name in FORMS:
+        return FORMS[name](m, v)
+    return _fold(m, v) if isinstance(v.op.lowering, Fold) else None
 
 
 def _identity(m: Module, v: Value) -> str:
@@ -155,7 +158,10 @@ def _combiner(m: Module, kind: str | None, dtype: Any) -> list[str]:
     a, b = m.fresh(), m.fresh()
 
     def make() -> Any:
-        return [b if kind is None else m.simple(PLAIN[kind], [a, b], t)], [t]
+        if kind is None:
+            return [b], [t]
+        params = [fresh_input(t), fresh_input(t)]
+        return m.within(close_over(params, [lookup(kind)(*params)]), [a, b]), [t]
 
     return m.body_lines([(a, t), (b, t)], make)
 
@@ -234,7 +240,6 @@ FORMS: dict[str, Form] = {
         "power", m.names(v), v.type), "shl": _shift("shift_left"), "shr": _shift("shift_right_logical"),
     **dict.fromkeys(IDENTITIES, _identity),
     "broadcast": _broadcast, "reshape": _reshape, "slice": _slice, "pad": _pad, "gather": _gather, "scatter": _scatter,
-    **dict.fromkeys(["sum", "prod", "max", "min", "sup", "any", "all"], _fold),
     "argmax": _argmax, "argmin": _argmax, "argsort": _argsort, "cumsum": lambda m, v: m.value(running_sum(v)),
     "scan": scan, "while": while_, "cond": cond,
 }  # fmt: skip

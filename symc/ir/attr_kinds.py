@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from symc.ir.dim import Dim
-from symc.ir.dtypes import ForeignDtype
+from symc.ir.dtypes import is_dtype
 from symc.ir.op import Op
 
 Check = Callable[[Any], bool]
@@ -53,5 +53,7 @@ def check_of(hint: Any) -> Check:
     if kind is tuple:
         parts = [check_of(h) for h in inner]
         return lambda x: isinstance(x, tuple) and len(x) == len(parts) and all(p(i) for p, i in zip(parts, x))
-    found = np.dtype | ForeignDtype if np.dtype in (kind, hint) else kind or hint
+    if np.dtype in (hint, kind):
+        return is_dtype
+    found = kind or hint
     return lambda x: isinstance(x, found)

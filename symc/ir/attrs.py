@@ -15,7 +15,7 @@ import numpy as np
 
 from symc.ir.digest import blake2b
 from symc.ir.dim import Dim
-from symc.ir.dtypes import is_foreign
+from symc.ir.dtypes import dtype_code, is_dtype
 from symc.ir.locks import new_lock
 from symc.ir.size_values import evaluate
 from symc.ir.types import TensorType, as_dtype
@@ -38,7 +38,7 @@ class Array:
         array = np.asarray(data)
         array = array.astype(as_dtype(array.dtype), order="C", copy=True)
         # array.shape, not the copy's data pointer: a 0-d array keeps its rank
-        head = f"{array.dtype.str}{array.shape}".encode()
+        head = f"{dtype_code(array.dtype)}{array.shape}".encode()
         digest = blake2b(head + array.tobytes(), digest_size=DIGEST).digest()
         with _lock:
             found = _arrays.get(digest)
@@ -83,7 +83,7 @@ def _identity(value: Any) -> Any:
         return float, struct.pack("<d", value)
     if isinstance(value, tuple):
         return tuple, tuple([_identity(v) for v in value])
-    if isinstance(value, np.dtype) or is_foreign(value):
+    if is_dtype(value):
         return np.dtype, value.str
     return value  # Dim, TensorType, Array: they compare as they should
 
@@ -103,7 +103,7 @@ def _normalize(value: Any) -> Any:
         return tuple([_normalize(v) for v in value])
     if isinstance(value, np.generic):
         return _normalize(value.item())
-    if isinstance(value, np.dtype) or is_foreign(value):
+    if is_dtype(value):
         return as_dtype(value)
     raise TypeError(f"an attribute cannot hold a {type(value).__name__}: {value!r}")
 

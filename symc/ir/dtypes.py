@@ -20,7 +20,7 @@ class ForeignDtype:
     """A float dtype of another package, which is imported when there are arrays of it: NumPy takes it for its
     ``dtype``, whose kind is no float's."""
 
-    kind, isnative = "f", True
+    kind, isnative, isbuiltin = "f", True, 2
 
     def __init__(self, name: str, package: str, char: str, itemsize: int):
         self.name = self.str = name
@@ -56,8 +56,8 @@ class ForeignDtype:
     def __repr__(self) -> str:
         return f"dtype({self.name})"
 
-    def __reduce__(self) -> str:
-        return self.name
+    def __reduce__(self) -> tuple[Any, ...]:
+        return foreign, (self.name,)
 
 
 #: The upper half of a float32.
@@ -71,6 +71,7 @@ class DType:
     ``name``: in the text of the IR and, as a type and a conversion, in that of kernels. ``computed``: the name of the
     dtype of scalars; ``memory``: that of elements in the memory of a kernel. ``loaded``, ``stored``: an element as a
     scalar, a scalar as an element. ``rounded``: a scalar that is exact in the dtype. ``blas``: the letter of routines.
+    ``dlpack``: DLPack's code of a foreign dtype; ``safetensors``: the name in such files. Without one there is none.
     """
 
     name: str
@@ -81,21 +82,26 @@ class DType:
     stored: str = "{}"
     rounded: str = "{}"
     blas: str = ""
+    dlpack: int | None = None
+    safetensors: str = ""
 
 
 def _integer(letter: str, size: int) -> DType:
     name = f"{letter}{8 * size}"
-    return DType(name, np.dtype(f"{letter}{size}"), name, name, rounded="{}" if name == "i64" else name + "({})")
+    return DType(name, np.dtype(f"{letter}{size}"), name, name, rounded="{}" if name == "i64" else name + "({})",
+                 safetensors=name.upper())
 
 
 RECORDS: dict[np.dtype, DType] = {r.numpy: r for r in (
-    DType("bool", np.dtype("bool"), "bool", "u8", "({} != 0)", "u8({})"),
+    DType("bool", np.dtype("bool"), "bool", "u8", "({} != 0)", "u8({})", safetensors="BOOL"),
     *[_integer(letter, size) for letter in "iu" for size in (1, 2, 4, 8)],
-    DType("f16", np.dtype("float16"), "f32", "u16", "from_half({})", "to_half({})", "round_half({})"),
-    DType("bf16", bfloat16, "f32", "u16", "from_bfloat({})", "to_bfloat({})", "round_bfloat({})"),
-    DType("f32", np.dtype("float32"), "f32", "f32", blas="s"),
-    DType("f64", np.dtype("float64"), "f64", "f64", blas="d"),
-    DType("c64", np.dtype("complex64"), "c64", "c64", blas="c"),
+    DType("f16", np.dtype("float16"), "f32", "u16", "from_half({})", "to_half({})", "round_half({})",
+          safetensors="F16"),
+    DType("bf16", bfloat16, "f32", "u16", "from_bfloat({})", "to_bfloat({})", "round_bfloat({})",
+          dlpack=4, safetensors="BF16"),
+    DType("f32", np.dtype("float32"), "f32", "f32", blas="s", safetensors="F32"),
+    DType("f64", np.dtype("float64"), "f64", "f64", blas="d", safetensors="F64"),
+    DType("c64", np.dtype("complex64"), "c64", "c64", blas="c", safetensors="C64"),
     DType("c128", np.dtype("complex128"), "c128", "c128", blas="z"),
 )}  # fmt: skip
 #: By the names that the text of the IR uses.
@@ -116,9 +122,19 @@ def is_narrow(dtype: np.dtype) -> bool:
     return computed(dtype) != dtype
 
 
+def is_half(dtype: np.dtype) -> bool:
+    """True for floats of 16 bits, of which libraries of devices have products."""
+    return is_narrow(dtype) and dtype.itemsize == 2
+
+
 def is_foreign(dtype: Any) -> bool:
     """True for a dtype of storage that NumPy does not have itself."""
     return type(dtype) is ForeignDtype
+
+
+def is_dtype(x: Any) -> bool:
+    """True for a dtype, NumPy's own or one of storage."""
+    return isinstance(x, np.dtype) or is_foreign(x)
 
 
 #: By the names that they have in NumPy, too.
@@ -139,14 +155,26 @@ def finfo(dtype: Any) -> Any:
     return np.finfo(dtype) if found is None else __import__(cast(Any, found).package).finfo(np.dtype(found))
 
 
+def dtype_code(dtype: np.dtype) -> str:
+    """NumPy's short name of a dtype; of a foreign one, where it says no more than the size, its own."""
+    return dtype.str if dtype.isbuiltin == 1 else (foreign(dtype) or dtype).str
+
+
 def typestr(dtype: np.dtype) -> str:
     """The dtype in NumPy's array interface; of one that it does not have, the integer of as many bits."""
     return f"<u{dtype.itemsize}" if is_foreign(dtype) else dtype.str
 
 
 def described(array: np.ndarray) -> np.ndarray:
-    """An array out of NumPy's file format, which says of foreign dtypes no more than their size."""
-    d = next((d for d in _FOREIGN.values() if array.dtype == f"V{d.itemsize}"), None)
+    """An array for NumPy's file format, which has no names of foreign dtypes: their bits, in a field of that name."""
+    d = foreign(array.dtype)
+    return array if d is None else array.view([(d.name, typestr(d))])
+
+
+def undescribed(array: np.ndarray) -> np.ndarray:
+    """An array out of NumPy's file format. What other programs write says no more than the size of a bfloat16."""
+    names = array.dtype.names or ("bfloat16",) * (array.dtype == "V2")
+    d = foreign(names[0]) if len(names) == 1 else None
     return array if d is None else array.view(d)
 
 

@@ -52,7 +52,7 @@ class Exact:
 class Monotone:
     """Values of a function that grows: those of its ends, within ``image``; nan outside of ``domain``.
 
-    ``zero``: it is zero at zero alone.
+    ``f`` of one number, a NumPy float64. ``zero``: it is zero at zero alone.
     """
 
     f: Callable[[Any], Any]
@@ -150,6 +150,7 @@ class Facts:
 
     * ``arity``: operands of an elementwise op. ``kernel``: its function in the library; ``routine``: SciPy's, if it is
       that. ``symbol``: its sign in Python.
+    * ``public``: it is ``sc.NAME`` (of a reduction with ``axis``), with the record's ``doc``; NumPy has none.
     * ``part_of``: the name of the op that has this one's result as its k-th, and k.
     * ``mirror``: the comparison with its operands swapped.
     """
@@ -196,5 +197,6 @@ class Facts:
     kernel: Kernel = ""
     routine: Routine | None = None
     symbol: str = ""
+    public: bool = False
     part_of: tuple[str, int] | None = None
     mirror: str = ""

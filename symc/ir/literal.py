@@ -10,7 +10,7 @@ import numpy as np
 
 from symc.ir.attrs import Array
 from symc.ir.dim import Dim
-from symc.ir.dtypes import foreign, is_foreign
+from symc.ir.dtypes import foreign, is_dtype
 from symc.ir.types import DTYPE_NAMES, TensorType
 
 #: Constant arrays up to this many elements are written out; larger ones by digest.
@@ -60,7 +60,7 @@ def print_attr(value: Any) -> str:
         return json.dumps(value)
     if isinstance(value, tuple):
         return "(" + ", ".join(map(print_attr, value)) + (",)" if len(value) == 1 else ")")
-    if isinstance(value, np.dtype) or is_foreign(value):
+    if is_dtype(value):
         return DTYPE_NAMES[value]
     if isinstance(value, Array):
         return print_array(value)

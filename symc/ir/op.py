@@ -103,7 +103,8 @@ class Element:
 class Fold:
     """A reduction over the axes in attribute ``axes``: combine elements with ``kind`` starting from its identity.
 
-    ``kind`` is the name of a binary op (add, mul, maximum, minimum, and, or).
+    ``kind`` is the name of a binary op ("add") whose record has an ``identity``, e with op(x, e) == x for every
+    x, infinities too. Elements are combined in any order; an op that a backend does not spell, as its ``parts`` say.
     """
 
     kind: str

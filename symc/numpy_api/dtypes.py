@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from symc.ir.dtypes import finfo as finfo_of
-from symc.ir.dtypes import foreign, is_foreign
+from symc.ir.dtypes import foreign, is_dtype, is_foreign
 from symc.ir.types import DTYPES, as_dtype
 from symc.numpy_api.promotion import common_dtype, promoted
 from symc.tensors.convert import as_tensor, default_complex, default_float
@@ -23,7 +23,7 @@ def _dtype(item: Any) -> np.dtype:
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     """The dtype that operands (tensors, arrays, numbers, dtypes) are promoted to."""
     tensors = [
-        as_tensor(np.empty((), as_dtype(a))) if isinstance(a, type | np.dtype | str) or is_foreign(a) else as_tensor(a)
+        as_tensor(np.empty((), as_dtype(a))) if isinstance(a, type | str) or is_dtype(a) else as_tensor(a)
         for a in arrays_and_dtypes
     ]
     return common_dtype(tensors)

@@ -11,7 +11,7 @@ import numpy as np
 
 from symc.errors import DTypeError, InputError, SymbolicValueError
 from symc.ir.dtypes import finfo
-from symc.ir.op import lookup, splat
+from symc.ir.op import Op, all_ops, lookup, splat
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
 from symc.numpy_api.promotion import (
@@ -367,12 +367,17 @@ def relu(x: Any) -> Tensor:
     return API["maximum"](x, 0)
 
 
-def _one_float(name: str, doc: str) -> Callable[..., Tensor]:
-    def call(x: Any) -> Tensor:
-        return Tensor(lookup(name)(float_value(x, name)))
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc
-    return public()(call)
+def _register_op(op: Op) -> None:
+    """Make an op callable that NumPy has not."""
+    def one(x: Any) -> Tensor:
+        return Tensor(op(float_value(x, op.name)))
+
+    def two(x: Any, y: Any) -> Tensor:
+        return Tensor(op(*float_values([x, y], op.name)))
+    call: Callable[..., Tensor] = one if op.facts.arity == 1 else two
+    call.__name__ = call.__qualname__ = op.name
+    call.__doc__ = op.doc
+    public()(call)
 
 
 def float_value(x: Any, name: str) -> Value:
@@ -389,6 +394,6 @@ def float_values(items: Sequence[Any], name: str) -> list[Value]:
     return together(tensors, name, inexact_dtype(dtype))
 
 
-sigmoid = _one_float("sigmoid", "1 / (1 + exp(-x)), without overflow.")
-softplus = _one_float("softplus", "log(1 + exp(x)), without overflow.")
-log1mexp = _one_float("log1mexp", "log(1 - exp(x)) for x <= 0, accurate at both ends.")
+for _op in all_ops():
+    if _op.facts.public and "elementwise" in _op.traits:
+        _register_op(_op)

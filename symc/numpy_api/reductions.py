@@ -11,7 +11,7 @@ import numpy as np
 from symc.errors import DTypeError, InputError, ShapeError
 from symc.ir.dim import known_nonnegative, product
 from symc.ir.dtypes import computed
-from symc.ir.op import lookup
+from symc.ir.op import Op, all_ops, lookup
 from symc.ir.ops.shape import in_shape
 from symc.ir.size_extremes import maximum
 from symc.ir.types import DTYPES, as_dtype, real_dtype
@@ -366,3 +366,18 @@ def _cumulative(name: str, function: Callable | None, first: int) -> Callable[..
 
 cumulative_sum = _cumulative("cumulative_sum", getattr(np, "cumulative_sum", None), 0)
 cumulative_prod = _cumulative("cumulative_prod", getattr(np, "cumulative_prod", None), 1)
+
+
+def _register(op: Op) -> None:
+    """Make a reduction callable that NumPy has not."""
+    def call(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+        t = as_tensor(a)
+        return reduce(op.name, float_value(t, op.name) if "f" in op.facts.kinds else t.value, axis, keepdims, t)
+    call.__name__ = call.__qualname__ = op.name
+    call.__doc__ = op.doc.replace("`axes`", "``axis``")
+    public()(call)
+
+
+for _op in all_ops():
+    if _op.facts.public and "reduction" in _op.traits:
+        _register(_op)

@@ -19,18 +19,13 @@ from typing import Any
 import numpy as np
 
 from symc.errors import InputError, did_you_mean
-from symc.ir.dtypes import described
+from symc.ir.dtypes import RECORDS, described, undescribed
 from symc.ir.types import as_dtype
 from symc.params.collection import Params
 from symc.tensors.public import located
 from symc.tensors.state import SharedVariable
 
 Arrays = dict[str, np.ndarray]
-#: The names of dtypes in safetensors.
-CODES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1", "U64": "<u8",
-         "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1", "C64": "<c8",
-         "BF16": "bfloat16"}  # fmt: skip
-NAMES = {as_dtype(code): name for name, code in CODES.items()}
 LONGEST_HEADER = 100_000_000
 SUM = "symc.crc32"
 #: The dates in a .npz file: the same arrays are the same bytes.
@@ -139,7 +134,7 @@ def _to_npz(arrays: Arrays) -> bytes:
     with zipfile.ZipFile(out, "w") as z:
         for name, a in arrays.items():
             one = io.BytesIO()
-            np.lib.format.write_array(one, a, allow_pickle=False)
+            np.lib.format.write_array(one, described(a), allow_pickle=False)
             z.writestr(zipfile.ZipInfo(name + ".npy", EPOCH), one.getvalue())
     return out.getvalue()
 
@@ -153,7 +148,7 @@ def _from_npz(data: bytes, path: str) -> Arrays:
                 name = item.filename.removesuffix(".npy")
                 if name in found:
                     raise InputError(f"{path}: {name!r} is there twice")
-                found[name] = described(np.lib.format.read_array(one, allow_pickle=False))
+                found[name] = undescribed(np.lib.format.read_array(one, allow_pickle=False))
                 if one.read(1):
                     raise InputError(f"{path}: there is more than an array in {item.filename}")
     except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError, NotImplementedError, RuntimeError) as e:
@@ -171,12 +166,12 @@ def _to_safetensors(arrays: Arrays) -> bytes:
     header: dict[str, Any] = {}
     body, at = [], 0
     for name, a in sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])):
-        dtype = as_dtype(a.dtype)
-        if dtype not in NAMES:
+        written = RECORDS[as_dtype(a.dtype)].safetensors
+        if not written:
             raise InputError(f"{name}: safetensors has no {a.dtype}", help="save as .npz")
         if name == "__metadata__":
             raise InputError("safetensors keeps the name '__metadata__' for itself", help="save as .npz")
-        header[name] = {"dtype": NAMES[dtype], "shape": list(a.shape), "data_offsets": [at, at + a.nbytes]}
+        header[name] = {"dtype": written, "shape": list(a.shape), "data_offsets": [at, at + a.nbytes]}
         body.append(np.ascontiguousarray(a).tobytes())
         at += a.nbytes
     whole = b"".join(body)
@@ -201,13 +196,13 @@ def _from_safetensors(data: bytes, path: str) -> Arrays:
     body = memoryview(data)[8 + size :]
     if isinstance(about, dict) and SUM in about:
         need(about[SUM] == str(zlib.crc32(body)), "the checksum differs")
-    found, spans = {}, []
+    found, spans, dtypes = {}, [], {r.safetensors: r.numpy for r in RECORDS.values() if r.safetensors}
     for name, entry in header.items():
         need(isinstance(entry, dict) and {"dtype", "shape", "data_offsets"} == set(entry), f"{name!r} has no fields")
         shape, offsets = entry["shape"], entry["data_offsets"]
-        need(isinstance(entry["dtype"], str) and entry["dtype"] in CODES, f"{name!r} is {entry['dtype']}")
+        need(isinstance(entry["dtype"], str) and entry["dtype"] in dtypes, f"{name!r} is {entry['dtype']}")
         need(_whole(shape) and _whole(offsets) and len(offsets) == 2, f"{name!r} has no shape or place")
-        dtype = as_dtype(CODES[entry["dtype"]])
+        dtype = dtypes[entry["dtype"]]
         begin, end = offsets
         need(begin <= end <= len(body) and end - begin == math.prod(shape) * dtype.itemsize, f"{name!r} does not fit")
         found[name] = np.frombuffer(body[begin:end], dtype).reshape(shape).copy()

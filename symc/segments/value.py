@@ -16,6 +16,7 @@ import numpy as np
 from symc import special
 from symc.errors import DTypeError, IndexingError, InputError, ShapeError
 from symc.ir.dim import fresh_size, known_equal
+from symc.ir.dtypes import is_dtype
 from symc.ir.ops.ensure import axis_ensured, ensured
 from symc.ir.record import dataclass
 from symc.ir.value import Value
@@ -201,7 +202,7 @@ class Ragged(RowFunctions):
             x = Ragged(x.values, x.offsets)
         if isinstance(x, Ragged):
             return x._in_rows_of(self)
-        if x is None or isinstance(x, str | type | np.dtype):  # of other parameters
+        if x is None or isinstance(x, str | type) or is_dtype(x):  # of other parameters
             return x
         t = as_tensor(x)
         if t.ndim < self.ndim - 1:

@@ -47,9 +47,7 @@ def at_caller() -> Iterator[None]:
 def planned(f: Any) -> Plan:
     """The plan. Raises PlanError where there is none."""
     if f._compilation.plan is None:
-        mode = f._options["mode"]
-        how = f"mode={mode!r}" if mode in BY_NUMPY else "backend='numpy'"
-        raise PlanError(f"{f.name} was compiled with {how}, which has no plan",
+        raise PlanError(f"{f.name} was compiled with {f._compilation.settings.said}, which has no plan",
                         where=[caller()], help="kernels have one: mode='default' with backend='llvm' or 'numba'")
     return f._compilation.plan
 

@@ -73,7 +73,7 @@ def precise_step(v: Value, operands: Sequence[Any], sizes: Mapping[str, int]) ->
     if op.name == "pad":
         return _pad(v, operands, sizes)
     if op.facts.exact is not None:
-        return _map(_function(op, v.attrs), *operands)
+        return _map(exact_function(op, v.attrs), *operands)
     moves = is_lossless(op) and not isinstance(op.lowering, Sorting | Update) and "elementwise" not in op.traits
     if moves and not v.regions:  # references move objects, too
         return _moved(v, operands, sizes)
@@ -103,7 +103,7 @@ def _map(f: Callable, *arrays: Any) -> np.ndarray:
     return flat.reshape(first.shape)
 
 
-def _function(op: Op, attrs: Mapping[str, Any] = EMPTY) -> Callable[..., Any]:
+def exact_function(op: Op, attrs: Mapping[str, Any] = EMPTY) -> Callable[..., Any]:
     """The real function of an op, or nan where it has no real value or one that is not worth its digits."""
     import mpmath as mp
 
@@ -176,7 +176,7 @@ def _folded(kind: str, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     kept = [a for a in range(x.ndim) if a not in axes]
     rows = x.transpose((*kept, *axes)).reshape((*[x.shape[a] for a in kept], math.prod(x.shape[a] for a in axes)))
     first = mp.mpf(float(identity(kind, np.dtype(float))))
-    combine = _function(lookup(kind))
+    combine = exact_function(lookup(kind))
     out = np.empty(rows.shape[:-1], object)
     for index in np.ndindex(*out.shape):
         row = list(rows[index])

@@ -19,6 +19,7 @@ from symc.grad import connected
 from symc.grad.one_op import varies
 from symc.ir import location
 from symc.ir.bodies import branch_captures, built, close
+from symc.ir.dtypes import dtype_code
 from symc.ir.ops.call import Rule, Site, call, rules
 from symc.ir.ops.kernel import results_of
 from symc.ir.record import dataclass, field
@@ -89,7 +90,7 @@ def _digest(*functions: Any) -> str:
             pending += item
             item = len(item)
         elif isinstance(item, np.ndarray):
-            item = item.dtype.str, item.shape, item.tobytes()
+            item = dtype_code(item.dtype), item.shape, item.tobytes()
         found.update(repr(item).encode())  # with an address, where it has no other: unknown in other processes
     return found.hexdigest()
 

@@ -29,7 +29,7 @@ from symc.runtime.cpu.kernels import compile_kernel
 from symc.runtime.library import meaning
 from tests.codegen.test_cpu_kernels import ULPS, assert_close
 from tests.cuda.generic_cases import kernels_of
-from tests.ir.op_cases import ON_DEVICES, apply, cases
+from tests.ir.op_cases import ON_DEVICES, apply, cases, in_groups
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="C is compiled by gcc")
 STRICT = ("-std=c11", "-pedantic", "-Wall", "-Werror", "-Wno-unused", "-Wno-tautological-compare")
@@ -134,9 +134,9 @@ def check_native(x: np.ndarray, native: np.ndarray) -> None:
     np.testing.assert_allclose(x, native, rtol=near, atol=near * np.max(np.abs(native), initial=0.0))
 
 
-@pytest.mark.parametrize("group", range(GROUPS))
-def test_ops(group, tmp_path):
-    kernels = [k for op in ON_DEVICES[group::GROUPS] for k in of_op(op)]
+@pytest.mark.parametrize("ops", in_groups(ON_DEVICES, GROUPS))
+def test_ops(ops, tmp_path):
+    kernels = [k for op in ops for k in of_op(op)]
     distinct = list({(k.source.text, k.source.arrays): k for k in kernels}.values())
     assert compare(distinct, tmp_path, check_each) > 60
 

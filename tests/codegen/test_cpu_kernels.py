@@ -6,6 +6,7 @@ Kernels are compiled by both backends.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from zlib import crc32
 
 import numpy as np
@@ -67,8 +68,9 @@ def check_function(text_or_function, arrays: list[np.ndarray], ulps: int = 4, ba
             operands = [np.ascontiguousarray(env[o]).reshape(np.shape(env[o])) for o in v.operands]
             want = run_region(v.regions[0], operands, sizes)
             for backend in backends:
-                for a, b in zip(run_kernel(v.regions[0], operands, sizes, backend), want, strict=True):
-                    assert_close(a, b, ulps)
+                made = zip(run_kernel(v.regions[0], operands, sizes, backend), want, v.regions[0].results, strict=True)
+                for a, b, r in made:
+                    assert_close(a, b, ulps, f"{r.op.name} {dict(r.attrs)}, {backend}", operands)
             env[v] = want[0] if len(want) == 1 else tuple(want)
         else:
             env[v] = v.op.reference(*[env[o] for o in v.operands], **v.attrs.concrete(sizes))
@@ -80,16 +82,20 @@ def _fused_text(text: str) -> Function:
     return fuse(parse(text))
 
 
-def assert_close(got: np.ndarray, want: np.ndarray, ulps: int) -> None:
+def assert_close(got: np.ndarray, want: np.ndarray, ulps: int, said: str = "", operands: Sequence[np.ndarray] = ()
+                 ) -> None:
+    """``said``: what was computed, of ``operands``."""
     assert got.dtype == want.dtype and got.shape == want.shape
     if got.dtype.kind not in "fc":
-        np.testing.assert_array_equal(got, want)
+        np.testing.assert_array_equal(got, want, err_msg=said)
         return
     eps = np.finfo(got.dtype).eps
     with np.errstate(all="ignore"):
         same = (got == want) | (np.isnan(got) & np.isnan(want))
         near = np.isfinite(want) & (abs(got - want) <= ulps * eps * abs(want) + np.finfo(got.dtype).tiny * ulps)
-    assert np.all(same | near), (got[~(same | near)][:5], want[~(same | near)][:5])
+    bad = ~(same | near)
+    at = [x[bad][:5] for x in operands if x.shape == got.shape]
+    assert not np.any(bad), f"{said}: {got[bad][:5]} for {want[bad][:5]}, of {at}"
 
 
 def _elementwise_cases():

@@ -16,7 +16,7 @@ from symc.ir.value import Value
 from symc.testing import emulated_cuda
 from tests.codegen.test_cpu_kernels import ULPS, assert_close
 from tests.cuda.test_generic_ops import samples
-from tests.ir.op_cases import ON_DEVICES, apply, evaluate, observed
+from tests.ir.op_cases import ON_DEVICES, apply, evaluate, in_groups, observed
 
 #: How many functions share the ops. Not here: what prints, raises, or is made by a pass for states; and eigenvalues in
 #: an order of their own (test_device_linalg.py).
@@ -51,9 +51,9 @@ def compiled(found: list[Sample]):
     return sc.compile(outputs, [sc.Tensor(x) for s in found for x in s.leaves], device="cuda")
 
 
-@pytest.mark.parametrize("group", range(GROUPS))
-def test_ops(group):
-    found = [Sample(op, arrays, attrs) for op in OPS[group::GROUPS] for arrays, attrs in samples(op)]
+@pytest.mark.parametrize("ops", in_groups(OPS, GROUPS))
+def test_ops(ops):
+    found = [Sample(op, arrays, attrs) for op in ops for arrays, attrs in samples(op)]
     got = iter(compiled(found)(*[a for s in found for a in s.arrays]))
     for s in found:
         for want in s.want:

@@ -15,7 +15,7 @@ from tests.codegen.test_cpu_kernels import ULPS, assert_close
 from tests.cuda.emulated import needs_compiler
 from tests.cuda.generic_cases import FastDevice, cases_of
 from tests.cuda.template_cases import Case, run
-from tests.ir.op_cases import ON_DEVICES, apply, cases
+from tests.ir.op_cases import ON_DEVICES, apply, cases, in_groups
 
 pytestmark = needs_compiler
 #: How many translation units there are, and how many samples of an op: test_device_ops.py takes more of them.
@@ -40,10 +40,10 @@ def kernels_of(op: Op, arrays: list[np.ndarray], attrs: dict, choice: str) -> li
         return cases_of(optimize(f).function, arrays, choice=choice)
 
 
-@pytest.mark.parametrize("group", range(GROUPS))
-def test_ops(group):
+@pytest.mark.parametrize("ops", in_groups(ON_DEVICES, GROUPS))
+def test_ops(ops):
     found: dict[str, tuple[str, Case]] = {}
-    for op in ON_DEVICES[group::GROUPS]:
+    for op in ops:
         for k, (arrays, attrs) in enumerate(samples(op, SAMPLES)):
             for case in kernels_of(op, arrays, attrs, "wide" if k % 2 else ""):
                 found.setdefault(case.source.text, (op.name, case))

@@ -1,13 +1,15 @@
-"""``backend=``: every op computes the same by Numba and by NumPy, and functions of several backends live side by side.
+"""``backend=``: every op computes the same by all of them, and functions of several backends live side by side.
 
-Generated from the samples of the registry. Numba takes 50 to 400 ms for a kernel, so one sample in ``SAMPLE`` is
-compiled; ``SYMC_BACKEND_SAMPLE=1 pytest tests/driver/test_backends.py`` takes all of them, in a quarter of an hour.
+Generated from the backends, and from the samples of the registry. Numba takes 50 to 400 ms for a kernel, so one sample
+in ``SAMPLE`` is compiled; ``SYMC_BACKEND_SAMPLE=1 pytest tests/driver/test_backends.py`` takes all of them, in a
+quarter of an hour.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import re
 import signal
 import threading
 import time
@@ -20,6 +22,8 @@ import numpy as np
 import pytest
 
 import symc as sc
+from symc.driver.backend import Backend
+from symc.driver.backends import NUMPY, ON_HOST
 from symc.ir.function import Function, Input, function
 from symc.ir.op import Fold, Op
 from symc.runtime.cache import object_cache
@@ -33,9 +37,9 @@ from tests.driver.equal_programs import is_warm
 from tests.ir.op_cases import SAMPLED, apply, cases, observed
 
 SAMPLE = int(os.environ.get("SYMC_BACKEND_SAMPLE", "64"))
-#: NumPy needs no compiler.
-SHARES = {"numba": SAMPLE, "numpy": max(1, SAMPLE // 16)}
-BACKENDS = ("llvm", *SHARES)
+BACKENDS = tuple(ON_HOST)
+#: LLVM's kernels are everywhere else, and Numba takes long to make its own.
+SHARES = {b: SAMPLE if b == "numba" else max(1, SAMPLE // 16) for b in BACKENDS if b != "llvm"}
 OPS = [op for op in SAMPLED if op.name != "cached"]  # it parts a program by its states
 
 
@@ -90,8 +94,8 @@ def test_functions_of_several_backends_live_side_by_side() -> None:
     outputs, inputs, arrays = program()
     compiled_by = {b: sc.compile(outputs, inputs, backend=b) for b in BACKENDS}
     made = {b: [k.backend for k in f.kernels] for b, f in compiled_by.items()}
-    assert set(made["llvm"]) == {"llvm"}
-    assert set(made["numba"]) == {"numba"} and not made["numpy"]
+    assert all(set(made[b]) == {b} if ON_HOST[b].plans else set(made[b]) <= {b} for b in BACKENDS)
+    assert not made["numpy"]
     assert compiled_by["llvm"].source == compiled_by["numba"].source != compiled_by["numpy"].source
     before = compile_count()
     again = {b: sc.compile(outputs, inputs, backend=b) for b in (*BACKENDS[::-1], None)}
@@ -108,14 +112,83 @@ def test_functions_of_several_backends_live_side_by_side() -> None:
 
 def test_a_backend_is_an_option_of_every_door() -> None:
     x = sc.input("x", "float64", shape=("n",))
-    for backend, kernels in (("numba", ["numba"]), ("numpy", [])):
+    for backend in SHARES:
         f = sc.compile(sc.exp(x) + 1, [x], backend=backend)
         deferred = sc.compile(sc.exp(sc.Variable("v")) + 1, backend=backend)
         traced = sc.jit(lambda v: np.exp(v) + 1, backend=backend)
         debugged = sc.compile(sc.exp(x) + 1, [x], backend=backend, mode="debug")
         for g in (f, pickle.loads(pickle.dumps(f)), deferred, traced, debugged):
             np.testing.assert_allclose(g(np.arange(3.0)), np.exp(np.arange(3.0)) + 1, rtol=1e-15)
-            assert [k.backend for k in g.kernels] == kernels
+            assert [k.backend for k in g.kernels] == [k.backend for k in f.kernels]
+        assert not ON_HOST[backend].plans or {k.backend for k in f.kernels} == {backend}
+
+
+# --- what a record says is asked of it --------------------------------------------------------------------------------
+
+
+class _Wrong:
+    """Runs a program, and is wrong."""
+
+    def __init__(self, program: Any):
+        self.program = program
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.program, name)
+
+    def run(self, *given: Any, **named: Any) -> list[np.ndarray]:
+        return [a + 1 for a in self.program.run(*given, **named)]
+
+
+#: Records that no file knows by name: without plans, right and wrong.
+OTHERS = {"toy": Backend("toy", NUMPY.load, NUMPY.calls, plans=False),
+          "wrong": Backend("wrong", lambda *given: _Wrong(NUMPY.load(*given)), NUMPY.calls, plans=False)}
+
+
+@pytest.fixture
+def others(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, record in OTHERS.items():
+        monkeypatch.setitem(ON_HOST, name, record)
+
+
+@pytest.mark.parametrize("name", [*BACKENDS, *OTHERS])
+def test_what_a_backend_lacks_is_said_with_its_name(name: str, others: None) -> None:
+    x, backend = sc.input("x", "float64", shape=("n",)), ON_HOST[name]
+    said = re.escape(f"backend={name!r}")
+    f = sc.compile(x * 0.5, [x], backend=name)
+    if backend.plans:
+        assert f.plan
+    else:
+        with pytest.raises(sc.PlanError, match=said):
+            _ = f.plan
+        with pytest.raises(sc.InputError, match=said):
+            sc.compile(x * 0.5, [x], backend=name, max_bytes=("1 MB", {"n": 2}))
+    if backend.flushes:
+        assert not sc.compile(x * 0.5, [x], backend=name, denormals="flush")([1e-310]).any()
+    else:
+        with pytest.raises(sc.InputError, match=said):
+            sc.compile(x * 0.5, [x], backend=name, denormals="flush")
+    for mode in ("default", "fast_compile", "debug", "reference", "nan_guard"):
+        if mode in backend.modes:
+            assert name == "wrong" or sc.compile(x * 0.5, [x], backend=name, mode=mode)([3.0]) == [1.5]
+        else:
+            with pytest.raises(sc.InputError, match=said):
+                sc.compile(x * 0.5, [x], backend=name, mode=mode)
+
+
+def test_a_wrong_backend_is_blamed(others: None) -> None:
+    """Without plans it has no kernels to look at, and is wrong all the same."""
+    x = sc.input("x", "float64", shape=("n",))
+    with pytest.raises(sc.InternalError, match="debug: the backend"):
+        sc.compile(x * 0.5, [x], backend="wrong", mode="debug")([3.0])
+    assert sc.bisect(sc.compile(x * 0.5, [x], backend="wrong"), [3.0]).kind == "backend"
+    assert sc.bisect(sc.compile(x * 0.5, [x], backend="toy"), [3.0]).kind == "nothing"
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_a_backend_is_written_about(name: str) -> None:
+    """Where users look for it."""
+    assert f'"{name}"' in sc.compile.__doc__
+    assert f'| `"{name}"` |' in (Path(__file__).parents[2] / "docs/guide.md").read_text("utf-8")
 
 
 def test_what_is_on_disk_is_of_one_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +250,7 @@ def test_a_users_function_is_numbas_in_every_backend_with_kernels() -> None:
         for backend in BACKENDS:
             f = sc.compile(squared_by_numba(x) + 1, [x], backend=backend)
             assert f([1.0, 2.0]).tolist() == [2.0, 5.0]
-            assert [k.backend for k in f.kernels] == (["numba"] if backend != "numpy" else [])
+            assert not ON_HOST[backend].plans or [k.backend for k in f.kernels] == ["numba"]
     finally:
         unregister("squared_by_numba")
 

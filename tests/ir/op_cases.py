@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 import symc.ir.ops
 from symc.codegen.cuda.cxx import OF_SCIPY
@@ -36,6 +37,11 @@ SAMPLED = [op for op in CATALOGUE if op.name not in STRUCTURE]
 ON_DEVICES = [op for op in SAMPLED if (op.facts.routine is None or IN_TEXT + op.facts.routine.key in OF_SCIPY)
               and not (isinstance(op.lowering, Extern) and {"python"} == op.traits - {"factorization"}
                        and op.name not in PARTS and not op.facts.lower_batched)]
+
+
+def in_groups(ops: Sequence[Op], count: int) -> list[Any]:
+    """So many lists of ops, as the cases of a test that takes each at once."""
+    return [pytest.param(list(ops[k::count]), id=str(k)) for k in range(count)]
 
 
 def cases(op: Op) -> list[tuple[list[np.ndarray], dict]]:

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import symc as sc
+from symc.tools.precise import exact_function
 
 #: Ulp that the modules of symc.runtime.library state: f64, f32.
-STATED = {"erf": (2.4, 3.0), "erfc": (3.1, 3.8), "erfcx": (3.4, 0.6), "exp2": (1.0, 1.0),
+STATED = {"erf": (2.4, 3.0), "erfc": (3.1, 3.8), "erfcx": (5.5, 0.6), "exp2": (1.0, 1.0),
           "log2": (1.7, 1.7), "log10": (1.6, 2.2),
           "cbrt": (1.1, 1.2), "sinh": (1.8, 1.8), "cosh": (1.8, 1.8), "arcsinh": (2.6, 2.7), "arccosh": (2.6, 2.6),
           "arctanh": (1.7, 1.8), "arctan": (1.5, 2.0), "arcsin": (2.0, 2.0), "arccos": (1.5, 1.5),
@@ -22,20 +23,14 @@ OF_TWO = ("power", "hypot", "arctan2")
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1e30, -1e30, 1e-40, -1e-40, np.inf, -np.inf, np.nan]
 
 
+def applied(name, *leaves):
+    return (getattr(sc, name, None) or getattr(sc.special, name))(*leaves)
+
+
 def run(names, *arrays):
     leaves = [sc.input(n, a.dtype.name, shape=("n",)) for n, a in zip("xy", arrays, strict=False)]
-    f = sc.compile(tuple((getattr(sc, n, None) or getattr(sc.special, n))(*leaves) for n in names), leaves)
+    f = sc.compile(tuple(applied(n, *leaves) for n in names), leaves)
     return dict(zip(names, f(*arrays), strict=True))
-
-
-def exact(name):
-    import mpmath
-
-    named = {"exp2": lambda x: mpmath.power(2, x), "log2": lambda x: mpmath.log(x, 2), "arctan2": mpmath.atan2,
-             "gammaln": mpmath.loggamma, "digamma": mpmath.digamma, "erfinv": mpmath.erfinv,
-             "erfcx": lambda x: mpmath.exp(x * x) * mpmath.erfc(x) if x > -40 else mpmath.inf,
-             "cbrt": lambda x: mpmath.cbrt(x) if x >= 0 else -mpmath.cbrt(-x)}
-    return named.get(name) or getattr(mpmath, name.replace("arc", "a"))
 
 
 def check_accuracy(names, dtype, arrays):
@@ -44,12 +39,13 @@ def check_accuracy(names, dtype, arrays):
     got = run(names, *arrays)
     with mpmath.workprec(160):
         for name in names:
-            function, stated, seen = exact(name), STATED[name][dtype == "f4"], 0
+            op = applied(name, *[sc.input("x", dtype, ("n",)) for _ in arrays]).value.op
+            function, stated, seen = exact_function(op), STATED[name][dtype == "f4"], 0
             for k, xs in enumerate(zip(*arrays, strict=True)):
                 if name in WHERE and not WHERE[name](xs[0]):
                     continue
                 want = function(*(mpmath.mpf(float(x)) for x in xs))
-                near = np.dtype(dtype).type(float(want)) if isinstance(want, mpmath.mpf) else np.inf
+                near = np.dtype(dtype).type(float(want))
                 if not np.isfinite(near):
                     continue
                 seen += 1

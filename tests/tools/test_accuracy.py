@@ -1,5 +1,7 @@
 """Exact values by mpmath, the report of what optimization does to errors, and the linter for what no rule repairs."""
 
+import contextlib
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from symc.ir.op import all_ops
 from symc.ir.reference import apply
 from symc.ir.types import TensorType
 from symc.ir.value import fresh_input
-from symc.tools.precise import NotPrecise, precise_step, to_precise, ulps
+from symc.tools.precise import PRECISION, NotPrecise, exact_function, precise_step, to_precise, ulps
 
 
 def x_():
@@ -19,6 +21,19 @@ def x_():
 # --- exact values -----------------------------------------------------------------------------------------------------
 
 COVERED = [op for op in all_ops() if op.samples is not None]
+#: Elementwise functions of reals, by their attributes.
+FUNCTIONS = [(op, dict(attrs)) for op in COVERED if "elementwise" in op.traits and op.facts.exact is not None
+             and "f" in op.facts.kinds and op.facts.result == "same"
+             for attrs in {str(a): a for _, a in op.samples()}.values()]
+
+
+def moved(function, xs, eps):
+    """How far the value of a function goes when its operands are rounded: what no one who computes it can know."""
+    with contextlib.suppress(TypeError):
+        at = function(*xs)
+        changes = [function(*xs[:k], x * (1 + mp.mpf(eps)), *xs[k + 1 :]) - at for k, x in enumerate(xs)]
+        return sum(abs(c) for c in changes if mp.isfinite(c))
+    return mp.mpf(0)
 
 
 def test_exact_values_agree_with_the_references():
@@ -33,7 +48,7 @@ def test_exact_values_agree_with_the_references():
             if not isinstance(v.type, TensorType) or v.dtype.kind != "f":
                 continue
             try:
-                with mp.workprec(200):
+                with mp.workprec(PRECISION):
                     exact = precise_step(v, [to_precise(a) for a in arrays], {})
             except NotPrecise:
                 continue
@@ -43,10 +58,53 @@ def test_exact_values_agree_with_the_references():
             for a in map(np.asarray, arrays):  # exact numbers have no signed zeros
                 if a.shape == got.shape and a.dtype.kind == "f":
                     ordinary &= np.isfinite(a) & ~((a == 0) & np.signbit(a))
-            for g, e in zip(got[ordinary], exact[ordinary], strict=True):
-                assert mp.isnan(e) or abs(mp.mpf(float(g)) - e) <= 2e-6 * abs(e) + mp.mpf(1e-30), (op.name, g, e)
+            eps = float(np.finfo(got.dtype).eps)
+            for at in zip(*np.nonzero(ordinary), strict=True) if got.ndim else [()] * bool(ordinary):
+                g, e = got[at], exact[at]
+                if mp.isnan(e) or abs(mp.mpf(float(g)) - e) <= 16 * eps * abs(e) + mp.mpf(1e-30):
+                    continue
+                assert (op, attrs) in FUNCTIONS, (op.name, g, e)
+                xs = [mp.mpf(float(a[at])) for a in arrays]
+                assert abs(mp.mpf(float(g)) - e) <= 16 * moved(exact_function(op, attrs), xs, eps), (op.name, xs, g, e)
             checked.add(op.name)
     assert {"exp", "softplus", "logsumexp", "dot", "pad", "norm", "erfcx", "cbrt", "sum", "gather"} <= checked
+
+
+def numbers(dtype, rng):
+    """Of both signs and every magnitude, some where exponentials are numbers, some about 0 and 1."""
+    top, n = (100, 40) if dtype == "f4" else (700, 40)
+    return rng.permutation(np.concatenate([
+        rng.choice([-1, 1], 2 * n) * np.exp2(rng.uniform(-30, 10, 2 * n)), rng.uniform(-top, top, n),
+        rng.uniform(-30, 30, n), rng.uniform(-1, 1, n), 1 + rng.normal(size=n // 2) / 100,
+        np.exp2(rng.uniform(-120, 120, n // 2))])).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("some", [[f for f in FUNCTIONS if f[0].facts.arity == n] for n in (1, 2)], ids=["1", "2"])
+def test_functions_are_exact_to_some_units_in_the_last_place(some, dtype):
+    """References and kernels, at numbers of every magnitude: 8 units, and 8 of what a rounded operand changes."""
+    rng, arity = np.random.default_rng(0), some[0][0].facts.arity
+    arrays = [numbers(dtype, rng) for _ in range(arity)]
+    leaves = [sc.input(f"x{k}", dtype, ("n",)) for k in range(arity)]
+    made = sc.compile([sc.Tensor(op(*[x.value for x in leaves], **attrs)) for op, attrs in some], leaves)(*arrays)
+    info, wrong = np.finfo(dtype), {}
+    for (op, attrs), kernel in zip(some, made, strict=True):
+        with np.errstate(all="ignore"):
+            reference = op.reference(*arrays, **attrs)
+        with mp.workprec(PRECISION):
+            function = exact_function(op, attrs)
+            for k, row in enumerate(zip(*arrays, strict=True)):
+                xs = [mp.mpf(float(x)) for x in row]
+                want = function(*xs)
+                if mp.isnan(want) or not float(info.smallest_normal) < abs(want) < float(info.max):
+                    continue
+                near = np.dtype(dtype).type(float(want))
+                for by, got in (("the reference", reference[k]), ("the kernel", kernel[k])):
+                    error = abs(mp.mpf(float(got)) - want)
+                    if error > 8 * float(np.spacing(abs(near))) and error > 8 * (
+                            float(np.spacing(abs(near))) + moved(function, xs, float(info.eps))):
+                        wrong.setdefault((op.name, by), (row, got, near))
+    assert not wrong
 
 
 def test_ulps_count_units_of_the_dtype():

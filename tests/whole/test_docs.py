@@ -1,8 +1,8 @@
 """Every Python block of the documents runs, and prints what the document says it prints.
 
 A ```text block that follows a Python block directly is that block's output. User lines and digests of kernels are not
-compared, since they change with every edit. ``python -m tests.whole.test_docs`` writes the
-present outputs into the documents.
+compared, since they change with every edit. ``python -m tests.whole.test_docs [DOCUMENT ...]`` writes the present
+outputs into the documents, of which all take a minute.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ def test_document(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for block, printed in run(document):
         if block["output"] is not None:
             assert comparable(printed) == comparable(block["output"]), (
-                f"{document.name}: python -m tests.whole.test_docs renews it"
+                f"python -m tests.whole.test_docs {document.relative_to(ROOT)} renews it"
             )
 
 
@@ -84,9 +84,10 @@ def renew(document: Path) -> None:
 
 if __name__ == "__main__":
     import os
+    import sys
     import tempfile
 
-    for path in DOCUMENTS:
+    for path in [ROOT / name for name in sys.argv[1:]] or DOCUMENTS:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             renew(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -11,9 +11,10 @@ from symc.codegen.kernel.user_functions import PREFIX
 from symc.codegen.language.syntax import Unsupported
 from symc.ir.dim import Size
 from symc.ir.dtypes import RECORDS, computed, foreign
+from symc.ir.op import Decompose, lookup
 from symc.ir.ops import reduce
-from symc.ir.types import DTYPE_NAMES
-from symc.ir.value import Value
+from symc.ir.types import DTYPE_NAMES, TensorType
+from symc.ir.value import Value, fresh_input
 
 
 def number(x: np.ndarray) -> str:
@@ -43,10 +44,22 @@ def combine(kind: str, now: str, x: str, dtype: np.dtype, exact: bool = False) -
     sign any may be the greatest, unless ``exact``."""
     if kind in ("add", "mul", "maximum", "minimum") and dtype.kind == "f" and not exact:
         return f"fold_{kind}({now}, {x})"
-    form = template(kind, dtype.kind)
-    if form is None:
-        raise Unsupported(f"a fold with {kind} of {dtype}")
-    return rounded(form.format(now, x), computed(dtype))
+    if (form := template(kind, dtype.kind)) is not None:
+        return rounded(form.format(now, x), computed(dtype))
+    element = TensorType(computed(dtype), ())
+    names = {fresh_input(element): now, fresh_input(element): x}
+    return expression(lookup(kind)(*names), names)
+
+
+def expression(v: Value, names: Mapping[Value, str]) -> str:
+    """One expression of a scalar of scalars that have names. An op without a spelling is what it is made of."""
+    if v in names:
+        return names[v]
+    if v.data is not None:
+        return number(v.data)
+    if isinstance(v.op.lowering, Decompose) and isinstance(whole := v.op.lowering.f(v), Value):
+        return expression(whole, names)
+    return f"({scalar(v, [expression(o, names) for o in v.operands])})"
 
 
 def scalar(v: Value, operands: Sequence[str]) -> str:

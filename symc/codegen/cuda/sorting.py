@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from symc.codegen.cuda import cxx
 from symc.codegen.cuda.indices import NARROW
 from symc.codegen.cuda.source import Argument, CudaSource, Entry
 from symc.codegen.kernel.scalarize import Loops
@@ -121,6 +122,8 @@ class Sort:
         stored = RECORDS[dtype].memory
         arguments, parameters = self._arguments(doublings, index, stored)
         decoded = RECORDS[dtype].loaded if is_narrow(dtype) else "{}"
+        helpers: dict[str, None] = {}
+        cxx.expression(decoded.format("x"), helpers)  # adds what it calls
         words = dict(name=name, key=stored, index=index, threads=THREADS, tile=TILE, parameters=parameters,
                      a=decoded.format("x"), b=decoded.format("y"), places=TILE if self.places else 1,
                      argsort=str(self.places).lower())
@@ -135,7 +138,7 @@ class Sort:
         result = np.dtype(np.int64) if self.places else dtype
         scratch = [total * dtype.itemsize] * min(doublings, 2)
         scratch += [total * (8 if index == "i64" else 4)] * min(doublings, 2) * self.places
-        return CudaSource("".join(texts), (), tuple(entries), (dtype,), (result,), tuple(scratch),
+        return CudaSource("".join(texts), tuple(helpers), tuple(entries), (dtype,), (result,), tuple(scratch),
                           wide=index == "i64")
 
     def _out(self, offset: str, key: str, place: str, to: str, launch: int, doublings: int) -> str:

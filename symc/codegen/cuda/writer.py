@@ -221,9 +221,11 @@ class Writer:
         return self.offset([self.index_text(i, env) for i in v.operands[1:]], array.type.shape)
 
     def read(self, text: str, dtype: np.dtype) -> str:
+        self.cxx(loaded("x", dtype))  # adds what it calls to the helpers
         return loaded(text, dtype)
 
     def stored(self, text: str, dtype: np.dtype) -> str:
+        self.cxx(stored("x", dtype))
         return stored(text, dtype)
 
     def emit(self, values: Iterable[Value], env: Env, depth: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from symc.ir.dim import Size, product
-from symc.ir.dtypes import RECORDS, is_narrow
+from symc.ir.dtypes import RECORDS, is_half
 from symc.ir.ops.gemm import gemm, shared
 from symc.ir.ops.linalg import contract_first, dot, free_axes
 from symc.ir.record import dataclass
@@ -44,7 +44,7 @@ def as_gemm(v: Value, narrow: bool = False) -> Gemm | None:
     if not is_product(v):
         return None
     a, b, *_ = v.operands
-    if not (RECORDS[v.dtype].blas or narrow and is_narrow(v.dtype)):
+    if not (RECORDS[v.dtype].blas or narrow and is_half(v.dtype)):
         return None
     (contract_a, contract_b), (batch_a, batch_b) = v.attrs["contract"], v.attrs["batch"]
     leading = tuple(range(len(batch_a or batch_b)))

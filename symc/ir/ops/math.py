@@ -51,7 +51,7 @@ exp2 = elementwise("exp2", 1, "fc", np.exp2, (lambda out, x: out * LN2,), doc="2
                    facts=Facts(exact=Exact(lambda mp, x: mp.mpf(2) ** x), underflow="always", kernel="vectorized",
                                values=Monotone(np.exp2, image=(0.0, INF))))
 expm1 = elementwise("expm1", 1, "fc", np.expm1, (lambda out, x: exp(x),), doc="exp(x) - 1, accurate near 0.",
-                    facts=Facts(exact=Exact(lambda mp, x: mp.exp(x) - 1), keeps_zero=True, kernel="vectorized",
+                    facts=Facts(exact=Exact("expm1"), keeps_zero=True, kernel="vectorized",
                                 values=Monotone(np.expm1, image=(-1.0, INF), zero=True)))
 log = elementwise("log", 1, "fc", np.log, (lambda out, x: 1 / x,), singular=True, doc="The natural logarithm.",
                   facts=Facts(exact=Exact("log", far=True), poles=True, divisor=0, kernel="vectorized",
@@ -66,7 +66,7 @@ log10 = elementwise("log10", 1, "fc", np.log10, (lambda out, x: (1 / LN10) / x,)
                                 kernel="vectorized", values=Monotone(np.log10, domain=(0.0, INF))))
 log1p = elementwise("log1p", 1, "fc", np.log1p, (lambda out, x: 1 / (x + 1),), singular=True,
                     doc="log(1 + x), accurate near 0.",
-                    facts=Facts(exact=Exact(lambda mp, x: mp.log(1 + x), far=True), poles=True, keeps_zero=True,
+                    facts=Facts(exact=Exact("log1p", far=True), poles=True, keeps_zero=True,
                                 kernel="vectorized", values=Monotone(np.log1p, domain=(-1.0, INF), zero=True)))
 sqrt = elementwise("sqrt", 1, "fc", np.sqrt, (lambda out, x: 0.5 / out,), singular=True, doc="The square root.",
                    facts=Facts(exact=Exact("sqrt", far=True), rounding="short", keeps_zero=True, keeps_one=True,
@@ -244,15 +244,18 @@ def _softplus_parts(v: Value) -> Value:
 
 softplus = elementwise("softplus", 1, "f", _softplus, (lambda out, x: sigmoid(x),), parts=_softplus_parts,
                        doc="log(1 + exp(x)), without overflow.",
-                       facts=Facts(exact=Exact(lambda mp, x: mp.log(1 + mp.exp(x))), underflow="always",
-                                   kernel="vectorized", values=Monotone(_softplus, image=(0.0, INF))))
+                       facts=Facts(exact=Exact(lambda mp, x: mp.log1p(mp.exp(x))), underflow="always",
+                                   kernel="vectorized", public=True, values=Monotone(_softplus, image=(0.0, INF))))
 sigmoid: Op = elementwise("sigmoid", 1, "f", _sigmoid, (lambda out, x: out * (1 - out),),
-                          parts=_sigmoid_parts, doc="1 / (1 + exp(-x)).",
+                          parts=_sigmoid_parts, doc="1 / (1 + exp(-x)), without overflow.",
                           facts=Facts(exact=Exact(lambda mp, x: 1 / (1 + mp.exp(-x))), underflow="always",
-                                      kernel="vectorized", values=Monotone(_sigmoid, image=(0.0, 1.0))))
+                                      kernel="vectorized", public=True,
+                                      values=Monotone(_sigmoid, image=(0.0, 1.0))))
 log1mexp = elementwise("log1mexp", 1, "f", _log1mexp, (lambda out, x: exp(x) / expm1(x),), singular=True,
                        parts=_log1mexp_parts, doc="log(1 - exp(x)) for x <= 0, accurate at both ends.",
-                       facts=Facts(exact=Exact(lambda mp, x: mp.log(1 - mp.exp(x))), poles=True, kernel="vectorized"))
+                       facts=Facts(exact=Exact(
+                           lambda mp, x: mp.log1p(-mp.exp(x)) if x < -1 else mp.log(-mp.expm1(x))),
+                           poles=True, kernel="vectorized", public=True))
 logaddexp = elementwise("logaddexp", 2, "f", np.logaddexp,
                         (lambda out, x, y: _logaddexp_share(x, y), lambda out, x, y: _logaddexp_share(y, x)),
                         singular=True, traits=["commutative"], identity=-math.inf, parts=_logaddexp_parts,

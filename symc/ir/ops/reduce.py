@@ -8,6 +8,7 @@ zeros has gradient 0, logsumexp of nothing but -inf has gradient 0.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -59,8 +60,10 @@ def identity(kind: str, dtype: np.dtype) -> np.generic:
     return found(dtype)
 
 
-#: The reduction that a fold of each kind is, by the kind.
+#: The reduction that a fold of each kind is, by the kind; by its name, the op that puts together what those of the
+#: parts are.
 FOLDS: dict[str, Op] = {}
+COMBINING: dict[str, Op] = {}
 
 
 def gives_place(kind: str) -> bool:
@@ -68,10 +71,23 @@ def gives_place(kind: str) -> bool:
     return "positions" in FOLDS[kind].traits
 
 
-def reduction(name: str, kinds: str, reference: Callable, lowering: Lowering, derivative: Derivative | None = None, *,
-              result: Callable[[np.dtype], np.dtype] = lambda d: d, nonempty: bool = False, single: bool = False,
-              traits: tuple[str, ...] = (), doc: str = "", facts: Facts | None = None) -> Op:
-    """Register a reduction. ``nonempty``: has no value for no elements. ``single``: over exactly one axis."""
+def one_by_one(x: np.ndarray, axes: Axes, kind: str) -> np.ndarray:
+    """The elements over ``axes`` combined one after another, by the reference of the op itself."""
+    moved = np.moveaxis(x.astype(computed(x.dtype)), axes, range(len(axes)))
+    kept = moved.shape[len(axes) :]
+    rows = moved.reshape((product(moved.shape[: len(axes)]), *kept))
+    return functools.reduce(lookup(kind).reference, rows, np.full(kept, identity(kind, rows.dtype)))
+
+
+def reduction(name: str, kinds: str, reference: Callable | None, lowering: Lowering,
+              derivative: Derivative | None = None, *, result: Callable[[np.dtype], np.dtype] = lambda d: d,
+              nonempty: bool = False, single: bool = False, traits: tuple[str, ...] = (), doc: str = "",
+              facts: Facts | None = None) -> Op:
+    """Register a reduction. ``reference``: None for ``one_by_one``, of a fold. ``nonempty``: has no value for no
+    elements. ``single``: over exactly one axis."""
+    if reference is None:
+        assert isinstance(lowering, Fold)
+        reference = functools.partial(one_by_one, kind=lowering.kind)
 
     def infer(t: TensorType, axes: Axes) -> TensorType:
         check_axes(name, t, axes)
@@ -95,8 +111,10 @@ def reduction(name: str, kinds: str, reference: Callable, lowering: Lowering, de
     facts.kinds, facts.nonempty, facts.requires = kinds, nonempty, _some if nonempty else None
     op = register(Op(name, infer, run, derivative, lowering, frozenset({"reduction", *traits}),
                      lambda: samples(kinds, nonempty, single), doc, facts))
-    if isinstance(lowering, Fold):
-        FOLDS.setdefault(lowering.kind, op)
+    if isinstance(lowering, Fold) and lowering.kind not in FOLDS:
+        FOLDS[lowering.kind] = op
+        if not gives_place(lowering.kind):
+            COMBINING[name] = lookup(lowering.kind)
     return op
 
 
@@ -213,9 +231,6 @@ sup = reduction("sup", "f", lambda x, axis: np.max(x, axis=axis, initial=-np.inf
                 facts=Facts(rounding="zeros"))
 any_ = reduction("any", "b", np.any, Fold("or"), doc="True if some element over `axes` is true.")
 all_ = reduction("all", "b", np.all, Fold("and"), doc="True if every element over `axes` is true.")
-
-#: By the names of these reductions: the op that puts together what those of the parts are.
-COMBINING = {op.name: lookup(kind) for kind, op in FOLDS.items() if not gives_place(kind)}
 
 # --- stable forms -----------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from symc.errors import DTypeError, InternalError, ShapeError
 from symc.ir.dim import Size, floordiv, known_nonnegative
+from symc.ir.dtypes import foreign
 from symc.ir.facts import Facts
 from symc.ir.op import Element, Linear, Op, Update, register, splat
 from symc.ir.ops.elementwise import batch_leading
@@ -79,7 +80,9 @@ def _view(x: np.ndarray, window: Steps, stride: Steps, dilation: Steps) -> np.nd
         raise ShapeError(f"windows: a window {window}, dilation {dilation}, does not fit an array of shape {x.shape}")
     own = x.strides[lead:]
     steps = [n * d for n, d in zip(own, dilation, strict=True)] + [n * s for n, s in zip(own, stride, strict=True)]
-    return np.lib.stride_tricks.as_strided(x, (*x.shape[:lead], *window, *out), (*x.strides[:lead], *steps))
+    plain = x if foreign(x.dtype) is None else x.view(f"u{x.itemsize}")  # of which NumPy strides no arrays
+    found = np.lib.stride_tricks.as_strided(plain, (*x.shape[:lead], *window, *out), (*x.strides[:lead], *steps))
+    return found.view(x.dtype)
 
 
 def _element(v: Value, index: Sequence[Value], at) -> Value:

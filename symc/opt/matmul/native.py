@@ -3,7 +3,7 @@ and rounds once, where casts before and after would write and read all of them i
 
 from __future__ import annotations
 
-from symc.ir.dtypes import computed, is_narrow
+from symc.ir.dtypes import computed, is_half
 from symc.ir.function import Function
 from symc.ir.ops.cast import cast
 from symc.ir.ops.linalg import dot
@@ -22,14 +22,14 @@ from symc.opt.matmul.products import is_outer, is_small
 )
 def native_products(provenance: Provenance, f: Function) -> Function:
     """Products of 16-bit factors read them as they are stored."""
-    if not any(v.op is cast and is_narrow(v.dtype) and v.operands[0].op is dot for v in f.values()):
+    if not any(v.op is cast and is_half(v.dtype) and v.operands[0].op is dot for v in f.values()):
         return f
     return Edit(f, provenance, "native_products").each(lambda _, v: _native(v))
 
 
 def _native(v: Value) -> Value | None:
     """``cast(dot(cast(a), cast(b)))`` as a product in the narrow dtype."""
-    if v.op is not cast or not is_narrow(v.dtype):
+    if v.op is not cast or not is_half(v.dtype):
         return None
     (product,) = v.operands
     if product.op is not dot or product.dtype != computed(v.dtype) or is_small(product) or is_outer(product):

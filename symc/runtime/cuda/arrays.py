@@ -111,7 +111,7 @@ class DeviceArray(Elsewhere):
     def reshape(self, *shape: Any) -> DeviceArray:
         """The same memory in another shape."""
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
-        found = np.broadcast_to(np.empty((), self.dtype), self.shape)  # NumPy's rules and errors, no memory
+        found = np.broadcast_to(np.uint8(0), self.shape)  # NumPy's rules and errors, no memory
         new = np.lib.stride_tricks.as_strided(found, self.shape, (0,) * self.ndim).reshape(wanted).shape
         return DeviceArray(self.context, self.address, new, self.dtype, self.owner, self.check)
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from symc.errors import InputError, SymcError
-from symc.ir.dtypes import bfloat16, is_foreign, lent, typestr
+from symc.ir.dtypes import RECORDS, is_foreign, lent, typestr
 from symc.ir.record import dataclass
 from symc.ir.types import DTYPE_NAMES, DTYPES
 
@@ -107,9 +107,8 @@ def _tuple(numbers: Sequence[int]) -> str:
 #: The newest version that is asked for and understood: minor versions only add.
 VERSION = (1, 0)
 READ_ONLY, COPIED = 1, 2  # flags of DLPack 1
-_BFLOAT = 4
-_CODES = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
-_SAID = {0: "int", 1: "uint", 2: "float", 3: "handle", _BFLOAT: "bfloat", 5: "complex", 6: "bool"}
+_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+_SAID = {0: "int", 1: "uint", 2: "float", 3: "handle", 4: "bfloat", 5: "complex", 6: "bool"}
 
 # --- the structures of dlpack.h ---------------------------------------------------------------------------------------
 
@@ -179,8 +178,11 @@ def export(address: int, shape: Sequence[int], dtype: np.dtype, device: Where, o
     """A capsule for ``__dlpack__``: an array in C order on a device. ``owner`` lives until the consumer is done with
     it, or until the capsule goes if nobody takes it.
 
-    Raises BufferError, as the protocol wants, for what a capsule without a version cannot say.
+    Raises BufferError, as the protocol wants, for what a capsule without a version cannot say, or none can.
     """
+    number = _code(dtype)
+    if number is None:
+        raise BufferError(f"DLPack has no {dtype}: cast the array first")
     if readonly and not versioned:
         raise BufferError("this array must not be written, which only DLPack 1 can say: pass max_version=(1, 0)")
     array = np.asarray(_Lent(address, tuple(shape), dtype, owner, readonly))
@@ -192,7 +194,7 @@ def export(address: int, shape: Sequence[int], dtype: np.dtype, device: Where, o
     assert name is not None
     tensor = _struct(capsule, name).tensor
     tensor.data, tensor.kind, tensor.number = address or None, *device
-    tensor.code = _BFLOAT if is_foreign(dtype) else tensor.code
+    tensor.code = number
     return capsule
 
 
@@ -295,10 +297,13 @@ def _read(obj: Any, t: _Tensor, taken: _Taken, readonly: bool, wanted: Where, na
 
 def _dtype(t: _Tensor) -> np.dtype | None:
     """The dtype, None if symc has none. Eight bits are one bool; vectors of several numbers are no numbers."""
-    if t.code not in _CODES or t.lanes != 1 or t.bits % 8:
-        return bfloat16 if (t.code, t.bits, t.lanes) == (_BFLOAT, 16, 1) else None
-    return next((d for d in DTYPE_NAMES if d.kind == _CODES[t.code] and d.itemsize == t.bits // 8
-                 and not is_foreign(d)), None)
+    said = t.code, t.bits, t.lanes
+    return next((d for d in DTYPE_NAMES if (_code(d), 8 * d.itemsize, 1) == said), None)
+
+
+def _code(dtype: np.dtype) -> int | None:
+    """DLPack's code of a dtype, None if it has none."""
+    return RECORDS[dtype].dlpack if is_foreign(dtype) else _CODES[dtype.kind]
 
 
 # --- __cuda_array_interface__ -----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from symc.driver.backends import by_name
 from symc.driver.built import Built
 from symc.driver.finish import compile_built
 from symc.driver.function import CompiledFunction
@@ -278,7 +279,7 @@ def _natively(t: Trial, final: Function, backend: str = "llvm") -> Blame | None:
     for oracle in t.oracles:
         def run(oracle: Oracle = oracle) -> list[np.ndarray]:
             if not programs:
-                programs[True] = _Bounded(final, t.donated, backend=backend)
+                programs[True] = _Bounded(final, t.donated, settings=by_name(backend))
             return programs[True].run(oracle.arrays)
 
         found = attempt(run, oracle) or attempt(run, oracle)
@@ -286,7 +287,7 @@ def _natively(t: Trial, final: Function, backend: str = "llvm") -> Blame | None:
             before = attempt(lambda oracle=oracle: evaluate(final, oracle.arrays), oracle)  # type: ignore[misc]
             if before is not None:
                 continue  # a pass is wrong: another check says which
-            return blame_backend(final, found, oracle, t.donated, t.seconds, backend)
+            return blame_backend(final, found, oracle, t.donated, t.seconds, by_name(backend))
     return None
 
 

@@ -130,9 +130,9 @@ def find(f: CompiledFunction, arrays: Sequence[np.ndarray], expected: list[np.nd
     if stage is not None:
         return blame_pass(*stage, oracle, DEFAULT if pipeline is None else pipeline)
     found = attempt(lambda: _run(f, arrays), oracle) or attempt(lambda: _run(f, arrays), oracle)
-    if found is None or c.plan is None:
+    if found is None:
         return Blame()
-    return blame_backend(c.final, found, oracle, f._built.donated, backend=f._target.compiler)
+    return blame_backend(c.final, found, oracle, f._built.donated, settings=c.settings)
 
 
 def _run(f: CompiledFunction, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.kernel.names import kernel_name
+from symc.driver.backend import Settings
 from symc.errors import LinAlgError, SymcError
 from symc.ir.function import Function
 from symc.ir.location import Loc
@@ -21,7 +22,7 @@ from symc.ir.value import Value, fresh_input
 from symc.opt import optimize
 from symc.opt.why.history import named
 from symc.opt.why.replay import has_rules, replay
-from symc.tools.debugging.native import Native, run_native
+from symc.tools.debugging.native import ON_CPU, Native, run_native
 from symc.tools.debugging.observe import evaluate, every_array
 from symc.tools.debugging.sample import Sample, walk_down
 from symc.tools.debugging.shrink import shrink
@@ -184,24 +185,25 @@ def _describe(blame: Blame, whole: Sample, fails: Callable[[Sample], bool]) -> N
 
 
 def blame_backend(final: Function, found: Difference | str, oracle: Oracle, donated: frozenset[int],
-                  seconds: float = 10.0, backend: str = "llvm") -> Blame:
-    """The kernel or call of a function that is wrong alone; else the plan."""
+                  seconds: float = 10.0, settings: Settings = ON_CPU) -> Blame:
+    """The kernel or call of a function that is wrong alone; else the plan; the backend, if there is none."""
     blame = Blame("backend")
     _note(blame, found)
-    whole = Sample(final, tuple(oracle.arrays), donated)
+    blame.sample = whole = Sample(final, tuple(oracle.arrays), donated)
+    if not settings.backend.plans:
+        return blame
     for v, s in steps_alone(whole):
-        wrong = backend_is_wrong(s, backend)
+        wrong = backend_is_wrong(s, settings)
         if wrong is not None:
             blame.kind, blame.name = "kernel", step_name(v)
             blame.lines = final.locations(v)
             blame.value = f"{named(final, v, 3)} : {v.type}"
-            blame.sample = shrink(s, lambda x: backend_is_wrong(x, backend) is not None, seconds, 150)
+            blame.sample = shrink(s, lambda x: backend_is_wrong(x, settings) is not None, seconds, 150)
             return blame
-    if attempt(lambda: run_native(final, whole.arrays, donated, False, backend), oracle) is None:
+    if attempt(lambda: run_native(final, whole.arrays, donated, False, settings), oracle) is None:
         blame.kind, blame.name = "plan", "results of steps overwrite one another"
-    elif attempt(lambda: run_native(final, whole.arrays, backend=backend), oracle) is None:
+    elif attempt(lambda: run_native(final, whole.arrays, settings=settings), oracle) is None:
         blame.kind, blame.name = "plan", "a donated input is overwritten too early"
-    blame.sample = whole
     return blame
 
 
@@ -237,14 +239,14 @@ def _on(v: Value, leaves: Mapping[Value, Value]) -> list[Value]:
     return [rebuild(v, [leaves.get(o, o) for o in v.operands])]
 
 
-def backend_is_wrong(s: Sample, backend: str) -> Difference | str | None:
+def backend_is_wrong(s: Sample, settings: Settings) -> Difference | str | None:
     """Difference of a lowered function, run natively, from its reference."""
     oracle = Oracle(s.function, s.arrays)
     made: list[Native] = []
 
     def run() -> list[np.ndarray]:
         if not made:
-            made.append(Native(s.function, s.donated, backend=backend))
+            made.append(Native(s.function, s.donated, settings=settings))
         return made[0].run(s.arrays)
 
     return attempt(run, oracle) or attempt(run, oracle)

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from symc.driver.backend import Settings
 from symc.errors import InternalError
 from symc.ir.function import Function
 from symc.ir.ops.effect import quiet
+from symc.ir.record import replace
 from symc.ir.value import Region
 from symc.opt import DEFAULT
 from symc.runtime.cpu.commit import replace_arrays
@@ -31,7 +33,7 @@ from symc.tools.debugging.blame import (
     text_of,
     wrong_stage,
 )
-from symc.tools.debugging.native import Native, lowered
+from symc.tools.debugging.native import ON_CPU, Native, lowered
 from symc.tools.debugging.sample import Sample
 from symc.tools.debugging.tolerance import Difference, Oracle
 
@@ -40,10 +42,10 @@ class DebugProgram:
     """Runs the real program, and raises InternalError when it, a pass or a kernel disagrees with the reference."""
 
     def __init__(self, source: Function, final: Function, stages: Mapping[str, Function], program: Any,
-                 donated: frozenset[int] = frozenset(), pipeline: str = DEFAULT, backend: str = "llvm"):
+                 donated: frozenset[int] = frozenset(), pipeline: str = DEFAULT, settings: Settings = ON_CPU):
         self.unchecked = program
         self._source, self._final, self._stages = source, final, dict(stages)
-        self._donated, self._pipeline, self._backend = donated, pipeline, backend
+        self._donated, self._pipeline, self._settings = donated, pipeline, replace(settings, threads=1)
         self._natives: dict[tuple[Region, bool, bool], Native] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -69,15 +71,15 @@ class DebugProgram:
             return blame_pass(*wrong, oracle, self._pipeline)
         found: Difference | str | None = oracle.difference(got)
         if found is not None:
-            return blame_backend(self._final, found, oracle, self._donated, backend=self._backend)
-        if self._backend == "numpy":
+            return blame_backend(self._final, found, oracle, self._donated, settings=self._settings)
+        if not self._settings.backend.plans:
             return None
         return self._prefixes(oracle) or self._steps(oracle) or self._memory(oracle)
 
     def _native(self, f: Function, reuse: bool = True, alone: bool = False) -> Native:
         key = (f.body, reuse, alone)
         if key not in self._natives:
-            self._natives[key] = Native(f, frozenset() if alone else self._donated, reuse, self._backend)
+            self._natives[key] = Native(f, frozenset() if alone else self._donated, reuse, self._settings)
         return self._natives[key]
 
     def _prefixes(self, oracle: Oracle) -> Blame | None:
@@ -86,7 +88,7 @@ class DebugProgram:
             low = f if f is self._final else lowered(f)
             found = attempt(lambda low=low: self._native(low).run(oracle.arrays), oracle)  # type: ignore[misc]
             if found is not None:
-                return blame_backend(low, found, oracle, self._donated, backend=self._backend)
+                return blame_backend(low, found, oracle, self._donated, settings=self._settings)
         return None
 
     def _steps(self, oracle: Oracle) -> Blame | None:
@@ -95,7 +97,7 @@ class DebugProgram:
             alone = Oracle(s.function, s.arrays)
             found = attempt(lambda s=s: self._native(s.function, alone=True).run(s.arrays), alone)  # type: ignore[misc]
             if found is not None:
-                return blame_backend(self._final, found, oracle, self._donated, backend=self._backend)
+                return blame_backend(self._final, found, oracle, self._donated, settings=self._settings)
         return None
 
     def _memory(self, oracle: Oracle) -> Blame | None:

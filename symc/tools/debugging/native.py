@@ -10,15 +10,19 @@ import numpy as np
 
 from symc.codegen.plan.check_plan import check_plan
 from symc.codegen.plan.planner import make_plan
+from symc.driver.backend import Settings
+from symc.driver.backends import CPU
 from symc.errors import PlanError
 from symc.ir.function import Function
 from symc.ir.ops.effect import quiet
 from symc.opt import optimize
-from symc.runtime.cpu.program import load
 from symc.tools.debugging.observe import sizes_of
 
 #: Makes any function ready for the backend, with as few changes as possible.
 LOWERING = "inline,open_blocks,decompose,check_indices,fuse"
+
+#: The kernels of the CPU, by one thread.
+ON_CPU = Settings(CPU, threads=1)
 
 
 def lowered(f: Function) -> Function:
@@ -32,11 +36,12 @@ class Native:
     #: What makes the arrays of a run from those that are given.
     copied = staticmethod(functools.partial(np.array, order="C"))
 
-    def __init__(self, f: Function, donated: frozenset[int] = frozenset(), reuse: bool = True, backend: str = "llvm"):
+    def __init__(self, f: Function, donated: frozenset[int] = frozenset(), reuse: bool = True,
+                 settings: Settings = ON_CPU):
         self.function, self.donated = f, donated | frozenset(f.updates)
         self.plan = make_plan(f, self.donated, reuse=reuse)
         check_plan(self.plan)
-        self.program = load(self.plan, backend=backend)
+        self.program = settings.backend.load(self.plan, f, settings)
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Results on copies of the arrays. Raises PlanError when a call breaks what it promises about memory."""
@@ -81,6 +86,6 @@ class OnDevice:
 
 
 def run_native(f: Function, arrays: Sequence[np.ndarray], donated: frozenset[int] = frozenset(),
-               reuse: bool = True, backend: str = "llvm") -> list[np.ndarray]:
+               reuse: bool = True, settings: Settings = ON_CPU) -> list[np.ndarray]:
     """The results of a lowered function by the backend."""
-    return Native(f, donated, reuse, backend).run(arrays)
+    return Native(f, donated, reuse, settings).run(arrays)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from symc.ir.attrs import Array
+from symc.ir.dtypes import described
 from symc.ir.literal import INLINE_ELEMENTS
 from symc.ir.text import print_function
 from symc.ir.traverse import every_value
@@ -93,13 +94,13 @@ def write_repro(path: str | os.PathLike[str], s: Sample, headline: str, details:
     literal = sum(a.size for a in [*s.arrays, *constants.values()]) <= MOST_LITERALS
     if not literal:
         named = {f"input_{k}": a for k, a in enumerate(s.arrays)} | {f"constant_{d}": a for d, a in constants.items()}
-        np.savez(path.with_suffix(".npz"), **named)  # type: ignore[arg-type]
+        np.savez(path.with_suffix(".npz"), **{n: described(a) for n, a in named.items()})  # type: ignore[arg-type]
     kind = "call" if call else "check" if check is not None else "native" if pipeline is None else "pass"
     body = {"check": CHECK, "native": NATIVE, "pass": PASS, "call": CALL}[kind]
     run = body.format(donated=sorted(s.donated), pipeline=pipeline, check=check)
     text = SCRIPT.format(
         headline=headline.replace('"""', "'''"), details=details.replace('"""', "'''").replace("\\", "/").strip(),
-        imports=IMPORTS[kind], run=run.lstrip("\n"),
+        imports=IMPORTS[kind] + "\nfrom symc.ir.dtypes import undescribed" * (not literal), run=run.lstrip("\n"),
         text=print_function(s.function, locations=False), stdlib="" if literal else "from pathlib import Path\n\n",
         end="the results are those of the references" if call else "nothing is wrong any more",
         data=_literals(s.arrays, constants) if literal else _from_file(path.with_suffix(".npz").name, len(s.arrays)),
@@ -139,6 +140,7 @@ def literal(a: np.ndarray) -> str:
 
 def _from_file(name: str, count: int) -> str:
     return f'''    with np.load(Path(__file__).with_name({name!r}), allow_pickle=False) as file:
-        arrays = [file[f"input_{{k}}"] for k in range({count})]
-        constants = {{k.removeprefix("constant_"): file[k] for k in file.files if k.startswith("constant_")}}
+        arrays = [undescribed(file[f"input_{{k}}"]) for k in range({count})]
+        constants = {{k.removeprefix("constant_"): undescribed(file[k]) for k in file.files
+                     if k.startswith("constant_")}}
     return arrays, constants'''

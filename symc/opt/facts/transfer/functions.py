@@ -43,7 +43,7 @@ def _between(b: Between, given: list[Fact]) -> Fact:
 def _near(dtype: np.dtype, f: Callable[[Any], Any], x: float, towards: float) -> float | None:
     """f(x), moved a few units outwards, as a library may be off: not where 0 and 1 meet, nor to or from infinity."""
     with np.errstate(all="ignore"):
-        out = float(f(x))
+        out = float(f(np.float64(x)))
         if out != out:
             return None
         if math.isinf(out) or (x in (0, 1) and out in (0, 1)):
