@@ -71,7 +71,7 @@ def _places(v: Value, read: list[Value]) -> dict[Value, Value]:
 
 
 def _element(u: Value, found: Value, axis: int, k: int) -> Value:
-    """What ``u`` reads, from place k of order statistics."""
+    """The element that ``u`` reads, which is place k of order statistics."""
     element = slice_along(found, axis, k, 1)
     if u.op is not slice_:
         return reshape(element, shape=u.shape)

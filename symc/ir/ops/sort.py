@@ -151,6 +151,11 @@ def _selected_jvp(tangents, v):
     return sorted_places(tangents[0], in_order(order, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim))), axis)
 
 
+def _selected_by_sorting(v: Value) -> Value:
+    (x, places), axis = v.operands, v.attrs["axis"]
+    return sorted_places(sort(x, axis=axis), broadcast(places, axes=(axis,), shape=v.shape), axis)
+
+
 def _selected_batch(v: Value, operands: Sequence[Value], flags: Sequence[bool], n: Size) -> Value:
     (x, places), axis = operands, v.attrs["axis"] + 1
     if not flags[1]:
@@ -163,7 +168,8 @@ def _selected_batch(v: Value, operands: Sequence[Value], flags: Sequence[bool], 
 
 order_statistics = register(Op(
     "order_statistics", _selected_infer, _selected_reference, Custom(_selected_jvp), Extern("order_statistics"),
-    samples=_selected_samples, facts=Facts(kinds=ORDERED, rounding="none", picks=1, batch=_selected_batch),
+    samples=_selected_samples, facts=Facts(
+        kinds=ORDERED, rounding="none", picks=1, batch=_selected_batch, lower_batched=_selected_by_sorting),
     doc="The elements that lines along `axis` have at `places`, if they are sorted.",
 ))  # fmt: skip
 
