@@ -9,6 +9,7 @@ from typing import Any
 
 from symc.errors import PipelineError
 from symc.ir.dim import size_name
+from symc.ir.late import late
 from symc.ir.op import splat
 from symc.ir.ops.assume import promised
 from symc.ir.record import replace
@@ -36,9 +37,12 @@ from symc.opt.engine.rule import (
     declared,
     parameters,
 )
-from symc.opt.engine.rule_contract import check_equation, check_stated, given, two_sides
 from symc.opt.engine.terms import cancels_first, kind_of
 from symc.opt.facts.analysis import Analysis
+
+#: Checks of users' rules, which others do not load.
+check_equation, check_stated, given, two_sides = (
+    late(f"symc.opt.engine.rule_contract.{name}") for name in ("check_equation", "check_stated", "given", "two_sides"))
 
 
 def rule(
@@ -71,7 +75,8 @@ def rule(
 
     def declare(f: Callable) -> Rule:
         sides = _of_values(f, tensors=True)
-        check_stated(f, kinds=kinds)
+        if sides is not f:
+            check_stated(f, kinds=kinds)
 
         def make() -> Rule:
             made = _pattern_rule(
@@ -144,9 +149,10 @@ def rewrite(
     """
 
     def declare(f: Callable) -> Rule:
-        check_stated(f, op_names, kinds)
-        wants_context = len(parameters(f)) > 1
         found = _of_values(f, tensors=False)
+        if found is not f:
+            check_stated(f, op_names, kinds)
+        wants_context = len(parameters(f)) > 1
         apply = found if wants_context else lambda v, context: found(v)
         return declared(f, lambda: Rule(
             **_stated_by(f), family=family or family_of(f), exact=exact, roots=op_names or (ANY,),

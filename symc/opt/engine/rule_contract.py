@@ -3,7 +3,7 @@ that shows it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from symc.errors import PipelineError, did_you_mean
@@ -13,6 +13,8 @@ from symc.ir.traverse import free_inputs, postorder
 from symc.ir.value import OPS, Value, first_line, held
 
 KINDS = "biufc"
+#: More values than a rule writes.
+WRITTEN = 500
 
 
 def wrong(
@@ -68,13 +70,25 @@ def check_stated(f: Callable, op_names: Iterable[Any] = (), kinds: str = KINDS) 
             raise wrong(f, f"is for the op {name!r}, which there is not", hint=did_you_mean(str(name), OPS))
 
 
+def _leaves(new: Value, known: set[Value]) -> Iterator[Value]:
+    """The inputs in what a rewrite made, in front of what is ``known`` and as far as a rule may have written it."""
+    pending, seen = [new], known
+    while pending and len(seen) < WRITTEN:
+        v = pending.pop()
+        if v not in seen:
+            seen.add(v)
+            pending += v.operands
+            if v.op.name == "input":
+                yield v
+
+
 def given(r: Any, v: Value, new: Any) -> Value | str | None:
     """The answer of a rewrite for ``v``: a value, None, or a string that says why not."""
     if new is None or isinstance(new, str):
         return new
     if not isinstance(new, Value):
         raise wrong(r, f"gives a {type(new).__name__}, not a value, None, or a string that says why not")
-    foreign = next((leaf for leaf in free_inputs([new]) if leaf not in free_inputs([v])), None)
+    foreign = next((leaf for leaf in _leaves(new, {v, *v.operands}) if leaf not in free_inputs([v])), None)
     if foreign is not None:
         raise wrong(r, "gives a value from outside of what it was given",
                     [("the value", foreign.type, first_line(foreign))], "make it of the operands")
