@@ -17,16 +17,14 @@ from symc.numpy_api.elementwise import float_value, float_values, relu
 from symc.numpy_api.promotion import common_dtype, together
 from symc.numpy_api.reductions import log_softmax, logcumsumexp, logsumexp, softmax
 from symc.tensors.convert import as_operand, inexact_dtype
-from symc.tensors.public import API, located
+from symc.tensors.public import API, called, located
 from symc.tensors.tensor import Tensor
 
 
 def _function(name: str, op: str, doc: str) -> Callable[..., Tensor]:
     def call(x: Any) -> Tensor:
         return Tensor(lookup(op)(float_value(x, name)))
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc
-    return located(call)
+    return located(called(call, name, doc))
 
 
 erf = _function("erf", "erf", "The error function.")
@@ -120,9 +118,7 @@ def _of_table(name: str, operands: tuple[str, ...], ops: tuple[str, ...], doc: s
         values = float_values(args, name)
         found = tuple(Tensor(lookup(op + suffix)(*values)) for op in ops)
         return found if name in SEVERAL else found[0]
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc
-    return located(call)
+    return located(called(call, name, doc))
 
 
 globals().update({n: _of_table(n, names, (n,), lookup(n).doc) for n, names in TABLE.items()})
@@ -243,9 +239,7 @@ def _derivative_of(name: str) -> Callable[..., Tensor]:
         value = slope(out.value, *out.value.operands)
         assert value is not None
         return Tensor(value)
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = lookup(name).doc
-    return located(call)
+    return located(called(call, name, lookup(name).doc))
 
 
 globals().update({n: _derivative_of(n) for n in ("spherical_jn", "spherical_yn", "spherical_in", "spherical_kn")})
@@ -279,9 +273,8 @@ def _either(name: str, function: Callable[..., Any] | None) -> Callable[..., Any
         if function is not None and not (args and as_operand(args[-1]).dtype.kind == "c"):
             return function(*args, **kwargs)
         return _of_complex(name, args)
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = function.__doc__ if function is not None else f"SciPy's ``{name}``: always complex."
-    return located(call)
+    return located(called(
+        call, name, function.__doc__ if function is not None else f"SciPy's ``{name}``: always complex."))
 
 
 globals().update({n: _either(n, globals().get(n)) for n in NAMES_COMPLEX if n != "lambertw"})

@@ -22,7 +22,7 @@ from symc.ir.types import DTYPE_NAMES
 from symc.ir.value import Value
 from symc.numpy_api.promotion import rows, same_dtype
 from symc.tensors.convert import as_tensor, convert
-from symc.tensors.public import located
+from symc.tensors.public import called, located
 from symc.tensors.tensor import Tensor
 
 Widths = list[tuple[Size, Size]]
@@ -252,9 +252,7 @@ def _of_rank(fn: Callable[..., Tensor], rank: int) -> Callable[..., Tensor]:
                              help="x is [samples, channels, *sizes]")
         return fn(t, *args, **kwargs)
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"``{fn.__name__}`` over {rank} ax{'i' if rank == 1 else 'e'}s."
-    return located(call)
+    return located(called(call, name, f"``{fn.__name__}`` over {rank} ax{'i' if rank == 1 else 'e'}s."))
 
 
 conv1d, conv2d, conv3d = (_of_rank(conv, k) for k in (1, 2, 3))

@@ -11,12 +11,12 @@ from symc.errors import DTypeError, ShapeError
 from symc.ir.dim import known_equal
 from symc.ir.op import splat
 from symc.ir.types import TensorType
-from symc.numpy_api.manipulation import normal_axis
+from symc.numpy_api.manipulation import along, normal_axis
 from symc.numpy_api.promotion import broadcast_shape, rows
 from symc.numpy_api.selection import must_hold
 from symc.tensors.convert import as_tensor, asarray
 from symc.tensors.others import dlpack_array
-from symc.tensors.public import API, public
+from symc.tensors.public import API, called, public
 from symc.tensors.sizes import as_size, known_number, user_shape
 from symc.tensors.tensor import Tensor
 
@@ -111,7 +111,7 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Tenso
     t, places = as_tensor(a), _bit_places(bitorder, "packbits")
     if t.dtype.kind not in "biu":
         raise DTypeError(f"packbits: bits are bools or integers, not {t.dtype}", values=rows([t]))
-    t, axis = (API["ravel"](t), 0) if axis is None else (t, normal_axis(axis, t.ndim, "packbits", t))
+    t, axis = along(t, axis, "packbits")
     t = API["astype"](API["not_equal"](API["moveaxis"](t, axis, -1), 0), np.uint8)
     n = t.shape[-1]
     count = (n + 7) // 8
@@ -126,7 +126,7 @@ def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bit
     t, places = as_tensor(a), _bit_places(bitorder, "unpackbits")
     if t.dtype != np.uint8:
         raise DTypeError(f"unpackbits: bytes are uint8, not {t.dtype}", values=rows([t]))
-    t, axis = (API["ravel"](t), 0) if axis is None else (t, normal_axis(axis, t.ndim, "unpackbits", t))
+    t, axis = along(t, axis, "unpackbits")
     t = API["expand_dims"](API["moveaxis"](t, axis, -1), -1)
     t = API["bitwise_and"](API["right_shift"](t, places), np.uint8(1))
     t = API["reshape"](t, (*t.shape[:-2], t.shape[-2] * 8))
@@ -146,9 +146,7 @@ def _indices(name: str, function: Callable[..., Sequence[np.ndarray]], doc: str)
         if not isinstance(n, int | np.integer):
             raise ShapeError(f"{name}: the size must be a number, not {n!r}", help=f"sc.{name[:4]} keeps the shape")
         return tuple(map(as_tensor, function(n, *args, **kwargs)))
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc
-    public()(call)
+    public()(called(call, name, doc))
 
 
 _indices("tril_indices", np.tril_indices, "The indices of the lower triangle of a matrix of known size.")
@@ -165,9 +163,7 @@ def diag_indices(n: Any, ndim: int = 2) -> tuple[Tensor, ...]:
 def _reads(read: Callable[..., Any]) -> None:
     def call(*args: Any, **kwargs: Any) -> Tensor:
         return as_tensor(read(*args, **kwargs))
-    call.__name__ = call.__qualname__ = read.__name__
-    call.__doc__ = f"Numbers that NumPy's ``{read.__name__}`` reads, as a constant."
-    public()(call)
+    public()(called(call, read.__name__, f"Numbers that NumPy's ``{read.__name__}`` reads, as a constant."))
 
 
 for _read in (np.fromiter, np.fromstring, np.frombuffer, np.loadtxt, np.genfromtxt):

@@ -14,11 +14,11 @@ from symc.ir.size_extremes import maximum, minimum
 from symc.ir.size_values import FAR, LARGEST
 from symc.ir.types import DTYPES, TensorType, as_dtype, real_dtype
 from symc.ir.value import Value
-from symc.numpy_api.manipulation import normal_axes, normal_axis
+from symc.numpy_api.manipulation import normal_axes, normal_axis, with_axes
 from symc.numpy_api.promotion import common_dtype, rows, stretch
 from symc.numpy_api.ufuncs import choose
 from symc.tensors.convert import as_operand, as_tensor, convert, default_float, placed
-from symc.tensors.public import API, public
+from symc.tensors.public import API, called, public
 from symc.tensors.sizes import as_size, size_of, user_size
 from symc.tensors.tensor import Tensor
 
@@ -68,9 +68,7 @@ def _like(name: str, function: Callable, number: Any) -> Callable[..., Tensor]:
         t = as_tensor(a)
         sizes = t.value.shape if shape is None else _sizes(shape)
         return Tensor(splat(number, TensorType(t.dtype if dtype is None else as_dtype(dtype), sizes)))
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"{number} everywhere, in the shape and dtype of another value."
-    return public(function)(call)
+    return public(function)(called(call, name, f"{number} everywhere, in the shape and dtype of another value."))
 
 
 zeros_like = _like("zeros_like", np.zeros_like, 0)
@@ -259,15 +257,12 @@ def _triangle(name: str, function: Callable, relation: str) -> Callable[..., Ten
         t = as_tensor(m)
         if t.ndim == 1:
             t = API["broadcast_to"](t, (t.shape[0], t.shape[0]))
-        if t.ndim < 2:
-            raise ShapeError(f"{name}: two axes are needed, there are {t.ndim}", values=rows([t]))
-        v, shape = t.value, t.value.shape
+        v, shape = with_axes(t, 2, name).value, t.value.shape
         keep = lookup(relation)(iota(shape, v.ndim - 1), iota(shape, v.ndim - 2) + _diagonal(k))
         return Tensor(choose(keep, v, splat(0, v.type)))
-    call.__name__ = call.__qualname__ = name
     side = "below" if relation == "le" else "above"
-    call.__doc__ = f"The elements at and {side} diagonal k of the last two axes, zeros elsewhere."
-    return public(function)(call)
+    return public(function)(called(
+        call, name, f"The elements at and {side} diagonal k of the last two axes, zeros elsewhere."))
 
 
 tril = _triangle("tril", np.tril, "le")
@@ -277,9 +272,7 @@ triu = _triangle("triu", np.triu, "ge")
 @public(np.diagonal, memory="always")
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The elements on a diagonal of two axes, along a new last axis."""
-    t = as_tensor(a)
-    if t.ndim < 2:
-        raise ShapeError(f"diagonal: two axes are needed, there are {t.ndim}", values=rows([t]))
+    t = with_axes(a, 2, "diagonal")
     i, j = normal_axes((axis1, axis2), t.ndim, "diagonal", t)
     m = API["moveaxis"](t, (i, j), (-2, -1))
     rows_, columns = m.value.shape[-2:]

@@ -26,7 +26,7 @@ from symc.numpy_api.promotion import (
 )
 from symc.numpy_api.ufuncs import UFUNCS, choose, truth
 from symc.tensors.convert import as_operand, as_tensor, convert, default_float, inexact_dtype
-from symc.tensors.public import API, public
+from symc.tensors.public import API, called, public
 from symc.tensors.tensor import Tensor
 
 _COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
@@ -91,9 +91,8 @@ def _register(ufunc: np.ufunc) -> None:
                 help=f"sc.where(mask, sc.{ufunc.__name__}(...), other) says what is there",
             )
         return apply_ufunc(ufunc, operands, dtype, casting)
-    call.__name__ = call.__qualname__ = ufunc.__name__
-    call.__doc__ = f"NumPy's ``{ufunc.__name__}``, elementwise with broadcasting and promotion."
-    public(name=ufunc.__name__, memory="ufunc")(call)
+    public(name=ufunc.__name__, memory="ufunc")(called(
+        call, ufunc.__name__, f"NumPy's ``{ufunc.__name__}``, elementwise with broadcasting and promotion."))
 
 
 for _ufunc in UFUNCS:
@@ -375,9 +374,7 @@ def _register_op(op: Op) -> None:
     def two(x: Any, y: Any) -> Tensor:
         return Tensor(op(*float_values([x, y], op.name)))
     call: Callable[..., Tensor] = one if op.facts.arity == 1 else two
-    call.__name__ = call.__qualname__ = op.name
-    call.__doc__ = op.doc
-    public()(call)
+    public()(called(call, op.name, op.doc))
 
 
 def float_value(x: Any, name: str) -> Value:

@@ -23,7 +23,7 @@ from symc.ir.value import Value
 from symc.numpy_api.linear import conjugated
 from symc.numpy_api.promotion import rows
 from symc.tensors.convert import as_tensor, convert, inexact_dtype
-from symc.tensors.public import API, public
+from symc.tensors.public import API, called, public
 from symc.tensors.sizes import as_size, size_of, user_size
 from symc.tensors.tensor import Tensor
 
@@ -146,14 +146,14 @@ def _whole(half: Value, n: Size, axis: int, inverse: bool) -> Tensor:
     return Tensor(lookup("concat")(first, last, axis=axis))
 
 
-def _transform(a: Any, s: Any, axes: Any, norm: Any, inverse: bool, name: str) -> Tensor:
+def _transform(a: Any, s: Any, axes: Any, norm: Any, name: str, inverse: bool) -> Tensor:
     """Transform of complex numbers."""
     t = _floats(a)
     s, axes = _sizes(t, s, axes, name)
     return _scaled(*_lines(t, s, axes, inverse, name), norm, inverse) if axes else as_tensor(a)
 
 
-def _of_real(a: Any, s: Any, axes: Any, norm: Any, name: str, inverse: bool = False) -> Tensor:
+def _of_real(a: Any, s: Any, axes: Any, norm: Any, name: str, inverse: bool) -> Tensor:
     """The spectrum of real numbers, halved along the last of the axes. ``inverse``: which factor it has."""
     t = _real(a, name)
     s, axes = _sizes(t, s, axes, name)
@@ -164,7 +164,7 @@ def _of_real(a: Any, s: Any, axes: Any, norm: Any, name: str, inverse: bool = Fa
     return _scaled(out, [n, *counts], norm, inverse)
 
 
-def _to_real(a: Any, s: Any, axes: Any, norm: Any, name: str, inverse: bool = True) -> Tensor:
+def _to_real(a: Any, s: Any, axes: Any, norm: Any, name: str, inverse: bool) -> Tensor:
     """Real numbers of half a spectrum. ``inverse``: which factor they have."""
     t, unknown = _floats(a), s is None
     s, axes = _sizes(t, s, axes, name)
@@ -187,88 +187,49 @@ def _one(n: Any, name: str) -> list[Size] | None:
     return None if n is None else [_points(n, name)]
 
 
-@_fft
-def fft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> Tensor:
-    """The discrete Fourier transform along an axis, of the first n elements or with zeros at the end."""
-    return _transform(a, _one(n, "fft"), (axis,), norm, False, "fft")
+def _along_axis(name: str, transform: Callable[..., Tensor], inverse: bool, doc: str) -> Callable[..., Tensor]:
+    def call(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> Tensor:
+        return transform(a, _one(n, name), (axis,), norm, name, inverse)
+    return _fft(called(call, name, doc))
 
 
-@_fft
-def ifft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> Tensor:
-    """The inverse transform along an axis."""
-    return _transform(a, _one(n, "ifft"), (axis,), norm, True, "ifft")
+def _along_axes(name: str, transform: Callable[..., Tensor], inverse: bool, doc: str,
+                usual: Any = None) -> Callable[..., Tensor]:
+    def call(a: Any, s: Any = None, axes: Any = usual, norm: str | None = None) -> Tensor:
+        return transform(a, s, axes, norm, name, inverse)
+    return _fft(called(call, name, doc))
 
 
-@_fft
-def rfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> Tensor:
-    """The transform of real numbers along an axis: its first n // 2 + 1 elements, which say all."""
-    return _of_real(a, _one(n, "rfft"), (axis,), norm, "rfft")
-
-
-@_fft
-def irfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> Tensor:
-    """The inverse of ``rfft``: n real numbers, or 2 * (m - 1) of m elements."""
-    return _to_real(a, _one(n, "irfft"), (axis,), norm, "irfft")
+fft = _along_axis("fft", _transform, False, "The discrete Fourier transform along an axis, of the first n elements or "
+                  "with zeros at the end.")
+ifft = _along_axis("ifft", _transform, True, "The inverse transform along an axis.")
+rfft = _along_axis("rfft", _of_real, False, "The transform of real numbers along an axis: its first n // 2 + 1 "
+                   "elements, which say all.")
+irfft = _along_axis("irfft", _to_real, True, "The inverse of ``rfft``: n real numbers, or 2 * (m - 1) of m elements.")
 
 
 @_fft
 def hfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """The transform, which is real, of numbers whose second half is the conjugate of the first, which is given."""
-    return _to_real(conjugated(as_tensor(a)), _one(n, "hfft"), (axis,), norm, "hfft", inverse=False)
+    return _to_real(conjugated(as_tensor(a)), _one(n, "hfft"), (axis,), norm, "hfft", False)
 
 
 @_fft
 def ihfft(a: Any, n: Any = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of ``hfft``."""
-    return conjugated(_of_real(a, _one(n, "ihfft"), (axis,), norm, "ihfft", inverse=True))
+    return conjugated(_of_real(a, _one(n, "ihfft"), (axis,), norm, "ihfft", True))
 
 
-@_fft
-def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
-    """The transform along several axes, all by default."""
-    return _transform(a, s, axes, norm, False, "fftn")
-
-
-@_fft
-def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
-    """The inverse transform along several axes."""
-    return _transform(a, s, axes, norm, True, "ifftn")
-
-
-@_fft
-def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
-    """The transform of real numbers along several axes, halved along the last of them."""
-    return _of_real(a, s, axes, norm, "rfftn")
-
-
-@_fft
-def irfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
-    """The inverse of ``rfftn``."""
-    return _to_real(a, s, axes, norm, "irfftn")
-
-
-@_fft
-def fft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """The transform along two axes."""
-    return _transform(a, s, axes, norm, False, "fft2")
-
-
-@_fft
-def ifft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """The inverse transform along two axes."""
-    return _transform(a, s, axes, norm, True, "ifft2")
-
-
-@_fft
-def rfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """The transform of real numbers along two axes, halved along the second."""
-    return _of_real(a, s, axes, norm, "rfft2")
-
-
-@_fft
-def irfft2(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """The inverse of ``rfft2``."""
-    return _to_real(a, s, axes, norm, "irfft2")
+fftn = _along_axes("fftn", _transform, False, "The transform along several axes, all by default.")
+ifftn = _along_axes("ifftn", _transform, True, "The inverse transform along several axes.")
+rfftn = _along_axes("rfftn", _of_real, False, "The transform of real numbers along several axes, halved along the last "
+                    "of them.")
+irfftn = _along_axes("irfftn", _to_real, True, "The inverse of ``rfftn``.")
+fft2 = _along_axes("fft2", _transform, False, "The transform along two axes.", (-2, -1))
+ifft2 = _along_axes("ifft2", _transform, True, "The inverse transform along two axes.", (-2, -1))
+rfft2 = _along_axes("rfft2", _of_real, False, "The transform of real numbers along two axes, halved along the second.",
+                    (-2, -1))
+irfft2 = _along_axes("irfft2", _to_real, True, "The inverse of ``rfft2``.", (-2, -1))
 
 
 # --- frequencies ------------------------------------------------------------------------------------------------------

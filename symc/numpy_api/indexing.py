@@ -15,7 +15,7 @@ from symc.ir.ops.ensure import at_least
 from symc.ir.ops.shape import in_order, in_shape
 from symc.ir.types import DTYPES
 from symc.ir.value import Value
-from symc.numpy_api.manipulation import normal_axis, ravel
+from symc.numpy_api.manipulation import along, normal_axis, ravel
 from symc.numpy_api.parsed_index import Parsed, parse, places, wrapped_index
 from symc.numpy_api.promotion import at_most_one, rows, stretch
 from symc.tensors.convert import as_tensor, convert
@@ -108,10 +108,7 @@ def _axes_used(item: Any) -> int:
 @public(np.take)
 def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> Tensor:
     """The elements at ``indices`` along ``axis`` (of the raveled value for None). ``mode``: raise, wrap or clip."""
-    t = as_tensor(a)
-    if axis is None:
-        t, axis = ravel(t), 0
-    axis = normal_axis(axis, t.ndim, "take", t)
+    t, axis = along(a, axis, "take")
     i = _index_array(indices, t, "take")
     n = t.value.shape[axis]
     if mode != "raise":

@@ -17,11 +17,11 @@ from symc.ir.ops.shape import in_shape, rolled, slice_along
 from symc.ir.size_extremes import minimum
 from symc.ir.types import DTYPES, as_dtype
 from symc.ir.value import Value
-from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis
+from symc.numpy_api.manipulation import along, expanded, normal_axes, normal_axis, with_axes
 from symc.numpy_api.promotion import check_times, rows, same_dtype
 from symc.tensors.constants import known_array
 from symc.tensors.convert import as_operand, as_tensor, convert
-from symc.tensors.public import API, public
+from symc.tensors.public import API, called, public
 from symc.tensors.sizes import as_size, size_of, user_size
 from symc.tensors.tensor import Tensor
 
@@ -57,11 +57,21 @@ def _agree(tensors: list[Tensor], axis: int, name: str) -> list[Value]:
 
 
 def within(t: Tensor, dtype: Any, casting: str, name: str) -> Tensor:
-    """A part in the dtype asked for, if ``casting`` allows that."""
+    """A part in the dtype asked for, if one is and ``casting`` allows that."""
+    if dtype is None:
+        return t
     if not np.can_cast(t.dtype, as_dtype(dtype), casting):  # type: ignore[arg-type]
         raise DTypeError(f"{name}: casting={casting!r} does not allow {t.dtype} to become {as_dtype(dtype)}",
                          values=rows([t]), help="x.astype(dtype), or casting='unsafe'")
     return Tensor(convert(t.value, as_dtype(dtype)))
+
+
+def _parts(arrays: Any, dtype: Any, casting: str, name: str) -> list[Tensor]:
+    """The parts to join, of one dtype."""
+    tensors = sequence(arrays, as_operand)
+    if not tensors:
+        raise ShapeError(f"{name}: there is nothing to join")
+    return same_dtype(tensors, name) if dtype is None else [within(t, dtype, casting, name) for t in tensors]
 
 
 # --- joining ----------------------------------------------------------------------------------------------------------
@@ -71,19 +81,12 @@ def within(t: Tensor, dtype: Any, casting: str, name: str) -> Tensor:
 def concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None, casting: str = "same_kind") -> Tensor:
     """The arrays one after another along ``axis`` (raveled for None). One array stands for its rows."""
     if (whole := _as_rows(arrays)) is not None and (whole.ndim > 1 or axis is None):
-        return _rows_joined(whole if dtype is None else within(whole, dtype, casting, "concatenate"), axis)
-    tensors = sequence(arrays, as_operand)
-    if not tensors:
-        raise ShapeError("concatenate: there is nothing to join")
+        return _rows_joined(within(whole, dtype, casting, "concatenate"), axis)
+    tensors = _parts(arrays, dtype, casting, "concatenate")
     if axis is not None and not all(t.ndim for t in tensors):
         raise ShapeError(
             "concatenate: values without axes cannot be joined", values=rows(tensors), help="use sc.stack or sc.hstack"
         )
-    tensors = (
-        same_dtype(tensors, "concatenate")
-        if dtype is None
-        else [within(t, dtype, casting, "concatenate") for t in tensors]
-    )
     if axis is None:
         tensors, axis = [API["ravel"](t) for t in tensors], 0
     axis = normal_axis(axis, tensors[0].ndim, "concatenate", tensors[0])
@@ -105,13 +108,8 @@ def stack(arrays: Any, axis: int = 0, *, dtype: Any = None, casting: str = "same
     """The arrays, all of one shape, along a new axis. One array stands for its rows."""
     if (whole := _as_rows(arrays)) is not None:
         axis = normal_axis(axis, whole.ndim, "stack")
-        return API["moveaxis"](whole if dtype is None else within(whole, dtype, casting, "stack"), 0, axis)
-    tensors = sequence(arrays, as_operand)
-    if not tensors:
-        raise ShapeError("stack: there is nothing to join")
-    tensors = (
-        same_dtype(tensors, "stack") if dtype is None else [within(t, dtype, casting, "stack") for t in tensors]
-    )
+        return API["moveaxis"](within(whole, dtype, casting, "stack"), 0, axis)
+    tensors = _parts(arrays, dtype, casting, "stack")
     axis = normal_axis(axis, tensors[0].ndim + 1, "stack")
     values = _agree(tensors, -1, "stack")
     raised = [expanded(v, (axis,)) for v in values]
@@ -212,9 +210,8 @@ def _split(name: str, function: Callable, exact: bool) -> Callable[..., list[Ten
             API["getitem"](t, (*head, cut)) if isinstance(cut, slice) else Tensor(slice_along(t.value, axis, *cut))
             for cut in _cuts(t.value.shape[axis], indices_or_sections, name, exact)
         ]
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = "A list of pieces along ``axis``: so many, or cut at the indices given."
-    return public(function, memory="view")(call)
+    return public(function, memory="view")(called(
+        call, name, "A list of pieces along ``axis``: so many, or cut at the indices given."))
 
 
 split = _split("split", np.split, True)
@@ -224,10 +221,7 @@ array_split = _split("array_split", np.array_split, False)
 @public(np.vsplit, memory="view")
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
     """Pieces along the first axis of at least two."""
-    t = as_tensor(ary)
-    if t.ndim < 2:
-        raise ShapeError(f"vsplit: two axes are needed, there are {t.ndim}", values=rows([t]))
-    return split(t, indices_or_sections, 0)
+    return split(with_axes(ary, 2, "vsplit"), indices_or_sections, 0)
 
 
 @public(np.hsplit, memory="view")
@@ -239,10 +233,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
 @public(np.dsplit, memory="view")
 def dsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
     """Pieces along the third axis."""
-    t = as_tensor(ary)
-    if t.ndim < 3:
-        raise ShapeError(f"dsplit: three axes are needed, there are {t.ndim}", values=rows([t]))
-    return split(t, indices_or_sections, 2)
+    return split(with_axes(ary, 3, "dsplit"), indices_or_sections, 2)
 
 
 @public(np.unstack if hasattr(np, "unstack") else np.vsplit, name="unstack", memory="view")
@@ -361,10 +352,7 @@ def _repeated(t: Tensor, counts: Tensor, axis: int) -> Tensor:
 @public(np.repeat)
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
     """Every element ``repeats`` times (a size, or numbers, one an element) along ``axis`` (None: raveled)."""
-    t = as_tensor(a)
-    if axis is None:
-        t, axis = API["ravel"](t), 0
-    axis = normal_axis(axis, t.ndim, "repeat", t)
+    t, axis = along(a, axis, "repeat")
     if isinstance(repeats, Tensor) and repeats.ndim and (known := known_array(repeats.value)) is not None:
         repeats = known
     one = isinstance(repeats, list | tuple | np.ndarray) and np.shape(repeats) == (1,)

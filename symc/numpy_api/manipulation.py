@@ -16,7 +16,7 @@ from symc.ir.value import Value
 from symc.numpy_api.promotion import at_most_one, broadcast_shape, rows, stretch
 from symc.tensors.callsite import active
 from symc.tensors.convert import as_tensor
-from symc.tensors.public import public
+from symc.tensors.public import API, called, public
 from symc.tensors.sizes import as_size, user_size
 from symc.tensors.tensor import Tensor
 
@@ -44,6 +44,21 @@ def normal_axes(axis: Any, ndim: int, name: str, t: Tensor | None = None) -> tup
     if len(set(out)) < len(out):
         raise ShapeError(f"{name}: an axis is given twice in {tuple(axes)}", values=rows([t]) if t is not None else ())
     return out
+
+
+def along(a: Any, axis: Any, name: str) -> tuple[Tensor, int]:
+    """A value and an axis of it; for None the raveled value, whose only axis it is."""
+    t = as_tensor(a)
+    return (API["ravel"](t), 0) if axis is None else (t, normal_axis(axis, t.ndim, name, t))
+
+
+def with_axes(a: Any, least: int, name: str) -> Tensor:
+    """A value of at least so many axes. Raises ShapeError for another."""
+    t = as_tensor(a)
+    if t.ndim < least:
+        raise ShapeError(f"{name}: {('no', 'one', 'two', 'three')[least]} axes are needed, there are {t.ndim}",
+                         values=rows([t]))
+    return t
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -139,10 +154,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Tensor:
 @public(np.matrix_transpose, np.linalg.matrix_transpose, memory="view")
 def matrix_transpose(x: Any) -> Tensor:
     """The last two axes exchanged."""
-    t = as_tensor(x)
-    if t.ndim < 2:
-        raise ShapeError(f"matrix_transpose: two axes are needed, there are {t.ndim}", values=rows([t]))
-    return swapaxes(t, -1, -2)
+    return swapaxes(with_axes(x, 2, "matrix_transpose"), -1, -2)
 
 
 @public(np.swapaxes, memory="view")
@@ -243,9 +255,8 @@ def _at_least(ndim: int, place: Any) -> Any:
             t = as_tensor(a)
             out.append(Tensor(in_shape(t.value, place(t.value.shape))) if t.ndim < ndim else t)
         return out[0] if len(out) == 1 else tuple(out)
-    call.__name__ = call.__qualname__ = f"atleast_{ndim}d"
-    call.__doc__ = f"The values with at least {ndim} axes, as NumPy places them."
-    return public(getattr(np, f"atleast_{ndim}d"), memory="view")(call)
+    return public(getattr(np, f"atleast_{ndim}d"), memory="view")(called(
+        call, f"atleast_{ndim}d", f"The values with at least {ndim} axes, as NumPy places them."))
 
 
 atleast_1d = _at_least(1, lambda s: (1,))

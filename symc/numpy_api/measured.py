@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from symc.errors import ShapeError
-from symc.numpy_api.manipulation import normal_axis
+from symc.numpy_api.manipulation import along, normal_axis
 from symc.numpy_api.parsed_index import coordinates, places
 from symc.numpy_api.promotion import rows, same_dtype
 from symc.tensors.convert import as_tensor
@@ -55,12 +55,11 @@ def argwhere(a: Any) -> Tensor:
 @public(np.compress)
 def compress(condition: Any, a: Any, axis: int | None = None) -> Tensor:
     """The slices of ``a`` along ``axis`` (None: raveled) where the condition, a vector, holds."""
-    t, c = as_tensor(a), _truth(condition)
+    c = _truth(condition)
     if c.ndim != 1:
         raise ShapeError("compress: the condition must be a vector", values=rows([c]))
-    if axis is None:
-        t, axis = API["ravel"](t), 0
-    return API["take"](t, places(c), normal_axis(axis, t.ndim, "compress", t))
+    t, axis = along(a, axis, "compress")
+    return API["take"](t, places(c), axis)
 
 
 @public(np.extract)

@@ -14,7 +14,7 @@ from symc.numpy_api.promotion import rows
 from symc.numpy_api.reductions import Axis, all, cumprod, cumsum, one_ddof, prod, sum
 from symc.numpy_api.ufuncs import choose
 from symc.tensors.convert import as_tensor
-from symc.tensors.public import API, public
+from symc.tensors.public import API, called, public
 from symc.tensors.tensor import Tensor
 
 
@@ -90,9 +90,8 @@ def _nan_extreme(name: str, function: Callable) -> Callable[..., Tensor]:
         fill = complex(last, last) if t.dtype.kind == "c" else last
         out = API[name](_without_nan(t, fill), axis, keepdims, initial, where)
         return out if initial is not None else API["where"](all(API["isnan"](t), axis, keepdims), np.nan, out)
-    call.__name__ = call.__qualname__ = f"nan{name}"
-    call.__doc__ = f"The {name} of the elements that are not nan; nan if there are none."
-    return public(function)(call)
+    return public(function)(called(
+        call, f"nan{name}", f"The {name} of the elements that are not nan; nan if there are none."))
 
 
 nanmax = _nan_extreme("max", np.nanmax)
@@ -103,9 +102,8 @@ def _nan_place(name: str, function: Callable) -> Callable[..., Tensor]:
     def call(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
         t = as_tensor(a)
         return API[name](_without_nan(t, -np.inf if name == "argmax" else np.inf), axis, keepdims=keepdims)
-    call.__name__ = call.__qualname__ = f"nan{name}"
-    call.__doc__ = f"As {name}, but a nan counts as missing; 0 if there are only nans."
-    return public(function)(call)
+    return public(function)(called(
+        call, f"nan{name}", f"As {name}, but a nan counts as missing; 0 if there are only nans."))
 
 
 nanargmax = _nan_place("argmax", np.nanargmax)

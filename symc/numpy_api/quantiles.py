@@ -13,7 +13,7 @@ from symc.numpy_api.promotion import no_out, rows
 from symc.numpy_api.selection import must_hold
 from symc.numpy_api.statistics import aligned_weights
 from symc.tensors.convert import as_tensor
-from symc.tensors.public import API, public
+from symc.tensors.public import API, called, public
 from symc.tensors.tensor import Tensor
 
 Points = np.ndarray
@@ -96,9 +96,7 @@ def _public(name: str, top: int, skip: bool, doc: str) -> Callable[..., Tensor]:
         no_out(out, name)
         points, weak = _points(q, top, name)
         return _quantile(name, a, points, axis, method, keepdims, weak, weights, skip)
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc
-    return public(getattr(np, name))(call)
+    return public(getattr(np, name))(called(call, name, doc))
 
 
 quantile = _public("quantile", 1, False, "The q-th quantiles by any of NumPy's methods, also weighted ones; nan where "
@@ -114,9 +112,7 @@ def _median(name: str, skip: bool, doc: str) -> Callable[..., Tensor]:
              keepdims: bool = False) -> Tensor:
         no_out(out, name)
         return _quantile(name, a, np.asarray(0.5), axis, "linear", keepdims, True, None, skip)
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc
-    return public(getattr(np, name))(call)
+    return public(getattr(np, name))(called(call, name, doc))
 
 
 median = _median("median", False, "The middle element, or the mean of the two in the middle.")

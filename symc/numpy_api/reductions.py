@@ -17,11 +17,11 @@ from symc.ir.size_extremes import maximum
 from symc.ir.types import DTYPES, as_dtype, real_dtype
 from symc.ir.value import Value
 from symc.numpy_api.elementwise import float_value
-from symc.numpy_api.manipulation import expanded, normal_axes, normal_axis
+from symc.numpy_api.manipulation import along, expanded, normal_axes, normal_axis
 from symc.numpy_api.promotion import broadcast_shape, rows
 from symc.numpy_api.ufuncs import truth
 from symc.tensors.convert import as_tensor, convert, default_float, inexact_dtype, placed
-from symc.tensors.public import API, public
+from symc.tensors.public import API, called, public
 from symc.tensors.sizes import SymbolicSize, user_size
 from symc.tensors.tensor import Tensor
 
@@ -108,10 +108,9 @@ def _extreme(name: str, *numpy_functions: Callable) -> Callable[..., Tensor]:
             return _complex_extreme(name, t, axis, keepdims)
         out = reduce(name, t.value, axis, keepdims, t)
         return out if initial is None else API[f"{name}imum"](out, initial)
-    call.__name__ = call.__qualname__ = name
     what = "greatest" if name == "max" else "least"
-    call.__doc__ = f"The {what} element over ``axis``; nan if one is nan. Ties share the derivative evenly."
-    return public(*numpy_functions, getattr(np, f"a{name}"), aliases=(f"a{name}",))(call)
+    return public(*numpy_functions, getattr(np, f"a{name}"), aliases=(f"a{name}",))(called(
+        call, name, f"The {what} element over ``axis``; nan if one is nan. Ties share the derivative evenly."))
 
 
 def _with_initial(t: Tensor, axis: Axis, initial: Any) -> Tensor:
@@ -143,9 +142,8 @@ def _logical(name: str, function: Callable) -> Callable[..., Tensor]:
         t = as_tensor(a)
         flags = masked(Tensor(truth(t.value)), where, name == "all", name)
         return reduce(name, flags.value, axis, keepdims, t)
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Whether {'some element is' if name == 'any' else 'all elements are'} true over ``axis``."
-    return public(function)(call)
+    return public(function)(called(
+        call, name, f"Whether {'some element is' if name == 'any' else 'all elements are'} true over ``axis``."))
 
 
 any = _logical("any", np.any)
@@ -162,10 +160,9 @@ def _place(name: str, function: Callable) -> Callable[..., Tensor]:
             flat = reduce(name, in_shape(t.value, (product(t.value.shape),)), 0, False, t)
             return Tensor(in_shape(flat.value, (1,) * t.ndim)) if keepdims else flat
         return reduce(name, t.value, normal_axis(axis, t.ndim, name, t), keepdims, t)
-    call.__name__ = call.__qualname__ = name
     what = "greatest" if name == "argmax" else "least"
-    call.__doc__ = f"The place of the first {what} element along ``axis`` (of the raveled value for None)."
-    return public(function)(call)
+    return public(function)(called(
+        call, name, f"The place of the first {what} element along ``axis`` (of the raveled value for None)."))
 
 
 argmax = _place("argmax", np.argmax)
@@ -318,17 +315,11 @@ def log_softmax(x: Any, axis: Axis = None) -> Tensor:
 
 def _running(name: str, *functions: Callable) -> Callable[..., Tensor]:
     def call(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
-        t = as_tensor(a)
-        v = _wide(t, dtype)
-        if axis is None:
-            v, axis = in_shape(v, (product(v.shape),)), 0
-        axis = normal_axis(axis, v.ndim, name, t)
-        return Tensor(lookup(name)(v, axis=axis, reverse=False))
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = (
-        f"The running {'sum' if name == 'cumsum' else 'product'} along ``axis`` (of the raveled value for None)."
-    )
-    return public(*functions)(call)
+        t, axis = along(a, axis, name)
+        return Tensor(lookup(name)(_wide(t, dtype), axis=axis, reverse=False))
+    what = "sum" if name == "cumsum" else "product"
+    return public(*functions)(called(
+        call, name, f"The running {what} along ``axis`` (of the raveled value for None)."))
 
 
 cumsum = _running("cumsum", np.cumsum)
@@ -338,11 +329,8 @@ cumprod = _running("cumprod", np.cumprod)
 @public()
 def logcumsumexp(a: Any, axis: int | None = None) -> Tensor:
     """log(cumsum(exp(a))) along ``axis`` (of the raveled value for None), without overflow."""
-    t = as_tensor(a)
-    v = float_value(t, "logcumsumexp")
-    if axis is None:
-        v, axis = in_shape(v, (product(v.shape),)), 0
-    return Tensor(lookup("logcumsumexp")(v, axis=normal_axis(axis, v.ndim, "logcumsumexp", t), reverse=False))
+    t, axis = along(a, axis, "logcumsumexp")
+    return Tensor(lookup("logcumsumexp")(float_value(t, "logcumsumexp"), axis=axis, reverse=False))
 
 
 def _cumulative(name: str, function: Callable | None, first: int) -> Callable[..., Tensor]:
@@ -359,9 +347,8 @@ def _cumulative(name: str, function: Callable | None, first: int) -> Callable[..
             if include_initial
             else out
         )
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = "The running result along ``axis``, optionally with the value of no elements in front."
-    return public(*([function] if function else []))(call)
+    return public(*([function] if function else []))(called(
+        call, name, "The running result along ``axis``, optionally with the value of no elements in front."))
 
 
 cumulative_sum = _cumulative("cumulative_sum", getattr(np, "cumulative_sum", None), 0)

@@ -11,11 +11,11 @@ from symc.errors import DTypeError, IndexingError, InputError, OutOfRangeError, 
 from symc.ir.dim import Size, known_equal, product
 from symc.ir.op import lookup
 from symc.ir.ops.ensure import at_least
-from symc.numpy_api.manipulation import normal_axes, normal_axis
+from symc.numpy_api.manipulation import along, normal_axes
 from symc.numpy_api.parsed_index import wrapped_size
 from symc.numpy_api.promotion import broadcast_shape, of_shape, rows, same_dtype
 from symc.tensors.convert import as_tensor, placed
-from symc.tensors.public import API, public
+from symc.tensors.public import API, called, public
 from symc.tensors.sizes import as_size, known_number, size_of, user_size
 from symc.tensors.tensor import Tensor
 
@@ -83,7 +83,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 @public(np.delete)
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Tensor:
     """The value without the elements at places along an axis: integers, a slice or a mask."""
-    t, axis = _along(arr, axis, "delete")
+    t, axis = along(arr, axis, "delete")
     n = known_number(t.value.shape[axis])
     if n is None or isinstance(obj, Tensor):
         obj = obj if isinstance(obj, int | slice | Tensor) else np.asarray(obj)
@@ -101,7 +101,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Tensor:
 @public(np.insert)
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     """The value with ``values`` put in before constant places along an axis."""
-    t, axis = _along(arr, axis, "insert")
+    t, axis = along(arr, axis, "insert")
     n = t.shape[axis]
     v = Tensor(placed(values, t.dtype, "insert"))
     one = size_of(obj)
@@ -146,11 +146,6 @@ def _constant(obj: Any, t: Tensor, name: str, help: str) -> Any:
     return obj
 
 
-def _along(a: Any, axis: int | None, name: str) -> tuple[Tensor, int]:
-    t = as_tensor(a)
-    return (API["ravel"](t), 0) if axis is None else (t, normal_axis(axis, t.ndim, name, t))
-
-
 @public(np.isin)
 def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
          kind: str | None = None) -> Tensor:
@@ -181,9 +176,7 @@ def _infinity(name: str, sign: float) -> None:
         if t.dtype.kind == "c":
             raise DTypeError(f"{name} is not defined for complex numbers", values=rows([t]))
         return API["equal"](t, sign * np.inf)
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"True where x is {'+' if sign > 0 else '-'}inf."
-    public(getattr(np, name))(call)
+    public(getattr(np, name))(called(call, name, f"True where x is {'+' if sign > 0 else '-'}inf."))
 
 
 _infinity("isposinf", 1)
@@ -279,9 +272,7 @@ def _indices_of(name: str, build: Callable[..., Any]) -> None:
         if None in shape:
             return API["nonzero"](API[name[:4]](API["ones"](t.shape, dtype=bool), k))
         return tuple(map(as_tensor, build(shape, k)))
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"NumPy's ``{name}``."
-    public(getattr(np, name))(call)
+    public(getattr(np, name))(called(call, name, f"NumPy's ``{name}``."))
 
 
 _indices_of("tril_indices_from", lambda s, k: np.tril_indices(s[0], min(max(k, -s[0]), s[1]), s[1]))

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from symc.errors import SymcError
 from symc.ir import location
+from symc.ir.location import Loc
 from symc.settings import shadowing
 from symc.tensors.callsite import active, caller
 from symc.tensors.deferred import recorder_in
@@ -68,21 +69,35 @@ def located(fn: F, memory: str = "") -> F:
                     PROTOCOLS["label"](fn, args, kwargs, out)
                 return out if scope is None else PROTOCOLS["settled"](memory, scope, args, kwargs, out)
             except SymcError as e:
-                e.attach((), (loc,))
-                trim(e)
+                _with_line(e, loc)
                 raise
             except RecursionError as e:
                 if not _again(e, call):
                     raise
                 raise endless(name, loc) from None
-            except Exception as e:  # Python's own errors, such as a wrong number of arguments, name the line too
-                e.add_note(f"in {loc}         {loc.text}")
-                trim(e)
+            except Exception as e:
+                _with_line(e, loc)
                 raise
 
     as_wraps(call, fn)
     call.runs = fn  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]
+
+
+def _with_line(e: Exception, loc: Loc) -> None:
+    """Name the user's line in an error, also in Python's own, such as a wrong number of arguments."""
+    if isinstance(e, SymcError):
+        e.attach((), (loc,))
+    else:
+        e.add_note(f"in {loc}         {loc.text}")
+    trim(e)
+
+
+def called(fn: F, name: str, doc: str | None) -> F:
+    """One of several functions that are made alike, with a name and documentation of its own."""
+    fn.__name__ = fn.__qualname__ = name
+    fn.__doc__ = doc
+    return fn
 
 
 def as_wraps(call: Any, fn: Any) -> None:
