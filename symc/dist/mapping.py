@@ -58,16 +58,21 @@ def map_(f: Any, /, *args: Any, max_bytes: Any = None, progress: bool | Callable
     return _with_progress(result, progress) if progress else result
 
 
-def _function(f: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[CompiledFunction, list[Source]]:
-    """The compiled function, and the sources of its arguments in its order."""
+def _callable(f: Any) -> CompiledFunction | JitFunction:
+    """A function whose types are known, or that finds them in a call."""
     if not callable(f):
         raise InputError(f"dist.map takes a function, not {type(f).__name__}", help="sc.compile(...) makes one")
     if isinstance(f, Specializing) and not isinstance(f, JitFunction):
         raise InputError(f"dist.map: the types of {f.name} are not known", help="sc.input(name, dtype, shape)")
-    if not isinstance(f, CompiledFunction | JitFunction):
-        f = jit(f)
-    names = ([s.name for s in f._signature.arguments.slots] if isinstance(f, CompiledFunction) else
-             list(inspect.signature(f).parameters))
+    return f if isinstance(f, CompiledFunction | JitFunction) else jit(f)
+
+
+def _function(f: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[CompiledFunction, list[Source]]:
+    """The compiled function, and the sources of its arguments in its order."""
+    f = _callable(f)
+    slots = f._signature.arguments.slots if isinstance(f, CompiledFunction) else ()
+    names = [s.name for s in slots] if isinstance(f, CompiledFunction) else list(inspect.signature(f).parameters)
+    leaves = {s.name for s in slots if s.nest.kind == "leaf"}
     if len(args) == 1 and len(names) - len(kwargs) > 1 and is_parquet(args[0]):
         args = [args[0]] * (len(names) - len(kwargs))
     found: dict[int, tuple[np.ndarray, Source]] = {}
@@ -84,9 +89,6 @@ def _function(f: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[C
         array = s.stand_in()
         found[id(array)] = array, s
         return array
-
-    leaves = {s.name for s in f._signature.arguments.slots if s.nest.kind == "leaf"} if isinstance(
-        f, CompiledFunction) else ()
 
     def argument(item: Any, label: str) -> Any:
         """Lists of numbers are arrays, where the function takes one."""

@@ -86,45 +86,29 @@ class Arguments:
         if isinstance(alone, Mapping) and self.slots[0].nest.kind != "dict":
             args, kwargs = (), alone
         if len(args) > len(self.slots):
-            raise InputError(
-                f"{self.function} takes {_count(len(self.slots), 'input')}, {len(args)} were given",
-                values=self.rows(),
-                help=f"call it as {self.usage()}",
-            )
+            raise self._wrong(f" takes {_count(len(self.slots), 'input')}, {len(args)} were given")
         bound: list[Any] = [*args, *[_MISSING] * (len(self.slots) - len(args))]
         known = [s.name for s in self.slots]
         for name, item in kwargs.items():
             places = [k for k, n in enumerate(known) if n == name]
             if not places:
-                raise InputError(
-                    f"{self.function} has no input {name!r}",
-                    values=self.rows(),
-                    help=did_you_mean(name, [n for n in known if n]),
-                )
+                raise self._wrong(f" has no input {name!r}", help=did_you_mean(name, [n for n in known if n]))
             if len(places) > 1:
-                raise InputError(
-                    f"{self.function} has {len(places)} inputs called {name!r}",
-                    values=self.rows(),
-                    help="give them by position",
-                )
+                raise self._wrong(f" has {len(places)} inputs called {name!r}", help="give them by position")
             if bound[places[0]] is not _MISSING:
-                raise InputError(
-                    f"{self.function}: input {name!r} is given twice, by position and by name",
-                    values=self.rows(places),
-                    help=f"call it as {self.usage()}",
-                )
+                raise self._wrong(f": input {name!r} is given twice, by position and by name", places)
             bound[places[0]] = item
         bound = [s.default if item is _MISSING and s.default is not None else item
                  for s, item in zip(self.slots, bound, strict=True)]
         missing = [k for k, item in enumerate(bound) if item is _MISSING]
         if missing:
             said = ", ".join(repr(known[k] or f"argument {k}") for k in missing)
-            raise InputError(
-                f"{self.function}: missing input{'s' if len(missing) > 1 else ''} {said}",
-                values=self.rows(missing),
-                help=f"call it as {self.usage()}",
-            )
+            raise self._wrong(f": missing input{'s' if len(missing) > 1 else ''} {said}", missing)
         return bound
+
+    def _wrong(self, what: str, slots: Sequence[int] | None = None, help: str | None = None) -> InputError:
+        return InputError(self.function + what, values=self.rows(slots),
+                          help=f"call it as {self.usage()}" if help is None else help)
 
     def usage(self) -> str:
         """``name(x, y, lr=0.1)``"""

@@ -8,7 +8,7 @@ their types do.
 
 from __future__ import annotations
 
-from symc.ir.dim import product
+from symc.ir.dim import Size, product
 from symc.ir.op import Fold, PackedConcat, make
 from symc.ir.ops.leaf import constant
 from symc.ir.ops.shape import broadcast, concat, slice_
@@ -29,7 +29,7 @@ def collapse(region: Region) -> Region:
     runs = _runs(rank, set(places.values()), {places[v][a] for v in places for a in _own_axes(v)})
     if len(runs) == rank:
         return region
-    return _rebuild(region, places, runs)
+    return _Collapsed(places, runs).region(region)
 
 
 def _places(region: Region) -> dict[Value, Place] | None:
@@ -103,49 +103,45 @@ def _runs(rank: int, places: set[Place], own: set[int]) -> list[tuple[int, ...]]
     return runs
 
 
-def _rebuild(region: Region, places: dict[Value, Place], runs: list[tuple[int, ...]]) -> Region:
-    first = {run[0]: k for k, run in enumerate(runs)}
-    length = {run[0]: len(run) for run in runs}
+class _Collapsed:
+    """Values with one axis for each run of axes, which the first of them stands for."""
 
-    def heads(place: Place) -> list[int]:
-        return [a for a in place if a in first]
+    def __init__(self, places: dict[Value, Place], runs: list[tuple[int, ...]]):
+        self.places, self.length = places, {run[0]: len(run) for run in runs}
 
-    def shape(v: Value) -> list:
-        place = places[v]
-        return [product(v.shape[place.index(a) : place.index(a) + length[a]]) for a in heads(place)]
+    def region(self, region: Region) -> Region:
+        params = region_params(region)
+        types = [TensorType(p.dtype, self.shape(p) if p in self.places else p.shape) for p in params]
+        done: dict[Value, Value] = {p: param(i, t) for i, (p, t) in enumerate(zip(params, types, strict=True))}
+        for v in postorder(region.results):
+            if v not in done:
+                done[v] = self.value(v, [done[o] for o in v.operands])
+        return Region(types, [done[r] for r in region.results])
 
-    types = [TensorType(p.dtype, shape(p) if p in places else p.shape) for p in region_params(region)]
-    done: dict[Value, Value] = {
-        p: param(i, t) for i, (p, t) in enumerate(zip(region_params(region), types, strict=True))
-    }
-    for v in postorder(region.results):
-        if v in done:
-            continue
-        operands = [done[o] for o in v.operands]
+    def heads(self, v: Value) -> list[int]:
+        return [a for a in self.places[v] if a in self.length]
+
+    def shape(self, v: Value) -> tuple[Size, ...]:
+        first = [(self.places[v].index(a), self.length[a]) for a in self.heads(v)]
+        return tuple(product(v.shape[at : at + n]) for at, n in first)
+
+    def value(self, v: Value, operands: list[Value]) -> Value:
         if v.op is constant:
-            done[v] = v
-        elif v not in places:
-            done[v] = make(v.op, operands, v.attrs)
-        elif v.op is broadcast:
-            own = heads(places[v])
-            axes = tuple(own.index(a) for a in heads(places[v.operands[0]]))
-            done[v] = (
-                broadcast(operands[0], axes=axes, shape=tuple(shape(v)))
-                if own != list(axes) or len(own) != len(axes)
-                else operands[0]
-            )
-        elif isinstance(v.op.lowering, Fold):
-            kept = heads(places[v])
-            axes = tuple(k for k, a in enumerate(heads(places[v.operands[0]])) if a not in kept)
-            done[v] = v.op(*operands, axes=axes)
-        elif "row_major" in v.op.traits:
-            done[v] = v.op(shape=tuple(shape(v)))
-        elif v.op is slice_:  # along the axes of a run that it does not cut it starts at 0
-            kept = [places[v].index(a) for a in heads(places[v])]
+            return v
+        if v not in self.places:
+            return make(v.op, operands, v.attrs)
+        own = self.heads(v)
+        if v.op is broadcast:
+            axes = tuple(own.index(a) for a in self.heads(v.operands[0]))
+            return broadcast(operands[0], axes=axes, shape=self.shape(v)) if own != list(axes) else operands[0]
+        if isinstance(v.op.lowering, Fold):
+            return v.op(*operands, axes=tuple(k for k, a in enumerate(self.heads(v.operands[0])) if a not in own))
+        if "row_major" in v.op.traits:
+            return v.op(shape=self.shape(v))
+        if v.op is slice_:  # along the axes of a run that it does not cut it starts at 0
+            kept = [self.places[v].index(a) for a in own]
             start, step = (tuple(v.attrs[key][a] for a in kept) for key in ("start", "step"))
-            done[v] = slice_(*operands, start=start, size=tuple(shape(v)), step=step)
-        elif _is_along(v):
-            done[v] = v.op(*operands, axis=heads(places[v]).index(places[v][v.attrs["axis"]]))
-        else:
-            done[v] = make(v.op, operands, v.attrs)
-    return Region(types, [done[r] for r in region.results])
+            return slice_(*operands, start=start, size=self.shape(v), step=step)
+        if _is_along(v):
+            return v.op(*operands, axis=own.index(self.places[v][v.attrs["axis"]]))
+        return make(v.op, operands, v.attrs)

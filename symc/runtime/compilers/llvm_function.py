@@ -19,11 +19,11 @@ from symc.codegen.language.native import unlikely
 from symc.codegen.language.syntax import Unsupported, every
 from symc.codegen.language.typed import Pointer, Scalar, Value, of_type
 from symc.runtime.compilers import llvm_streams
+from symc.runtime.compilers.called import has_extreme, helpers_in
 from symc.runtime.compilers.chains import beside
 from symc.runtime.compilers.llvm import few_registers, fuses, has_vectors, masks_bytes, wide_vectors
 from symc.runtime.compilers.llvm_contraction import contracted
 from symc.runtime.compilers.llvm_expressions import Blocks, llvm_type
-from symc.runtime.compilers.llvm_primitives import PRIMITIVES
 from symc.runtime.compilers.llvm_rarely import MARK, Rarely
 from symc.runtime.compilers.llvm_scalars import LLVM, NEAR, Interval
 from symc.runtime.compilers.llvm_streams import size
@@ -32,7 +32,7 @@ from symc.runtime.compilers.next_rows import Row, ask, rows_ahead
 from symc.runtime.compilers.quotients import pays
 from symc.runtime.cpu.large_results import LINE
 from symc.runtime.cpu.native.instructions import FAILED, Word
-from symc.runtime.library import MODULE_OF, meaning
+from symc.runtime.library import meaning
 
 #: Vectors of 512 bits, four at a time: how many bytes the loop over a row takes in a step, at most.
 STEP = 256
@@ -153,11 +153,11 @@ class Module:
         self.afterwards = Module()
         self.beside = has_vectors()
         self.step = 0 if "words" in operands else BESIDE * 32 if few_registers() else STEP
-        calls = any(map(_is_helper, every(tree)))
+        calls = bool(helpers_in(tree))
         stream = None if calls or not has_vectors() else llvm_streams.stream(tree, units, operands)
         f = Function(self, meaning, operands)
         f.of_places()
-        f.blocks, f.ahead = units if LAST in operands else "", rows_ahead(tree, _is_helper)
+        f.blocks, f.ahead = units if LAST in operands else "", rows_ahead(tree)
         if stream is not None:
             self.streams = True
             operands[stream.name].note = f", {ACCESS_GROUP}"
@@ -165,7 +165,7 @@ class Module:
         f.body(tree.body)
         head = ", ".join(f"ptr noalias nocapture {v.ref}" if isinstance(v, Pointer) else f"i64 {v.ref}"
                          for v in operands.values()) + f", {llvm_streams.STREAMS}" * self.streams
-        how = WIDE if wide_vectors() and (calls or any(map(_is_extreme, every(tree)))) else ""
+        how = WIDE if wide_vectors() and (calls or has_extreme(tree)) else ""
         if self.beside and len(set(_REAL.findall(" ".join(self.functions)))) > MANY:
             how += IN_ORDER
         body = contracted(f.text(), self.declare)
@@ -256,7 +256,7 @@ class Function(Blocks):
         count = None if start.number is None or stop.number is None else stop.number - start.number
         if stop.ref == self.blocks and _is_leaf(s):  # puts together what they have summed: few steps
             return self.count_loop(s, start, stop, step, self.module.notes.one_by_one)
-        called = _helpers(s.body) if self.module.beside else []
+        called = helpers_in(*s.body) if self.module.beside else []
         vectors = beside(s.body, BESIDE, called) if called or not self.loops else 1
         if step != 1 or not self.module.step or not _is_leaf(s):
             self.count_loop(s, start, stop, step)
@@ -354,7 +354,7 @@ class Function(Blocks):
                    note: Callable[[], str] | None = None) -> None:
         """``note``: what marks the branch back, if not what is usual."""
         if not self.loops:
-            self.calls = any(map(_is_helper, every(*s.body)))
+            self.calls = bool(helpers_in(*s.body))
         assert isinstance(s.target, ast.Name)
         if s.target.id in self.variables:
             raise Unsupported(f"a loop over {s.target.id}, which is assigned elsewhere")
@@ -394,20 +394,3 @@ class Function(Blocks):
 def _is_leaf(s: ast.For) -> bool:
     """True if a loop has no other inside, and is not left early."""
     return not any(isinstance(n, ast.For | ast.While | ast.Break | ast.Continue) for n in every(*s.body))
-
-
-def _is_helper(node: ast.AST) -> bool:
-    """True if it calls a function of the library."""
-    name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
-    return name in MODULE_OF and name not in PRIMITIVES
-
-
-def _helpers(body: Sequence[ast.stmt]) -> list[str]:
-    """The names of the functions of the library that are called."""
-    names = [n.func.id for n in every(*body) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)]
-    return [name for name in names if name in MODULE_OF and name not in PRIMITIVES]
-
-
-def _is_extreme(n: ast.AST) -> bool:
-    """True if it is the step of a search for the greatest or least."""
-    return isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in ("fold_maximum", "fold_minimum")

@@ -8,11 +8,11 @@ exponentials of this one (AVX2). Processors read ahead by themselves, but not fr
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from typing import NamedTuple
 
 from symc.codegen.language.syntax import every
 from symc.codegen.language.typed import Pointer, Scalar, width
+from symc.runtime.compilers.called import helpers_in
 from symc.runtime.compilers.llvm_expressions import Blocks
 from symc.runtime.cpu.large_results import LINE
 
@@ -29,16 +29,16 @@ class Row(NamedTuple):
     length: ast.expr
 
 
-def rows_ahead(tree: ast.FunctionDef, calls: Callable[[ast.AST], bool]) -> dict[ast.For, list[Row]]:
-    """For each loop before which a next row is asked for, what that is. ``calls``: whether a node calls a function."""
+def rows_ahead(tree: ast.FunctionDef) -> dict[ast.For, list[Row]]:
+    """For each loop before which a next row is asked for, what that is."""
     found: dict[ast.For, list[Row]] = {}
     for loop in every(tree):
         if not isinstance(loop, ast.For):
             continue
         parts = [s for s in loop.body if isinstance(s, ast.For)]
-        if len(parts) < 2 or any(map(calls, every(parts[0]))):
+        if len(parts) < 2 or helpers_in(parts[0]):
             continue
-        later = next((s for s in parts[1:] if any(map(calls, every(s)))), None)
+        later = next((s for s in parts[1:] if helpers_in(s)), None)
         if later is not None:
             found[later] = _rows(parts[0], ast.unparse(loop.target))
     return found
