@@ -135,7 +135,7 @@ class _Text:
             self._fold(members, env, done, "0", "1")
             self._down(members, done)
         with w.block(1, "if (high == 0 && live)"):
-            self._store(env, done, self.vector, "column", 2)
+            self._store(env, done, self.vector, 2)
         return w.lines
 
     def _partial(self, members: Sequence[Value]) -> list[str]:
@@ -180,7 +180,7 @@ class _Text:
             own = [f"{p.array}[column]" for p in self.partials[m]]
             done[m] = [names[found.index(p)] if p in found else text for p, text in
                        zip(self.partials[m], own, strict=True)]
-        self._store(env, done, 0, "column", 1)
+        self._store(env, done, 0, 1)
         return w.lines
 
     # -- columns
@@ -276,13 +276,13 @@ class _Text:
                 other = w.combined(p.kind, f"{name}[e]", f"{name}part[h]{at}", p.dtype)
                 w.each(2, "h", HIGH, f"{name}[e] = {other};", first=1)
 
-    def _store(self, env: Env, done: dict[Value, list[str]], vector: int, at: str, depth: int) -> None:
+    def _store(self, env: Env, done: dict[Value, list[str]], vector: int, depth: int) -> None:
         """Write the results of the columns of a thread."""
         w, outs = self.w, self.rows.outs
         if not vector:
             scope = self._column(env, done, "", depth)
             for k, out in enumerate(outs):
-                w.line(depth, f"o{k}[{at}] = {w.stored(w.expression(out.value, scope), out.value.dtype)};")
+                w.line(depth, f"o{k}[column] = {w.stored(w.expression(out.value, scope), out.value.dtype)};")
             return
         for k, out in enumerate(outs):
             w.line(depth, f"{storage(out.value.dtype)} y{k}[{vector}];")
@@ -291,4 +291,4 @@ class _Text:
             for k, out in enumerate(outs):
                 w.line(depth + 1, f"y{k}[e] = {w.stored(w.expression(out.value, scope), out.value.dtype)};")
         for k in range(len(outs)):
-            w.line(depth, f"store_array<{vector}>(o{k} + {at}, y{k});")
+            w.line(depth, f"store_array<{vector}>(o{k} + column, y{k});")

@@ -1,8 +1,8 @@
 """Any kernel of the CPU as one for a GPU: its text as a function, which each thread runs for one unit of its loop.
 
-Complete rather than fast: the templates that are asked before (``render.py``) are for what matters. Units are steps of
-the outermost loop; of sums of everything, blocks, whose sums one thread puts together in a second launch. What has no
-units that know nothing of each other (a loop over time, sorting along the first axis, an update whose places are not
+Complete rather than fast: the templates that are asked before (``templates.py``) are for what matters. Units are steps
+of the outermost loop; of sums of everything, blocks, whose sums one thread puts together in a second launch. What has
+no units that know nothing of each other (a loop over time, sorting along the first axis, an update whose places are not
 known) is computed by a single thread.
 """
 

@@ -2,7 +2,7 @@
 
 Rows of up to 128 elements share a warp, those of up to 1024 have one, longer ones a block of up to 1024 threads; up to
 32 768 elements or so lie in registers meanwhile, longer rows are read again in every pass. A few rows that are longer
-still (a sum of everything) are worked on by many blocks each, in several launches (``sums.py``).
+still (a sum of everything) are worked on by many blocks each, in several launches.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class RowKernel(Variants):
 
     def write(self, words: Sequence[str], name: str) -> Text:
         if words[0] == "split":
-            return split(self.rows, int(words[1][1:]), "wide" in words, name)
+            return _Split(self.rows, int(words[1][1:]), "wide" in words).source(name)
         return self._write(Layout.of(words[0]), "wide" in words, name)
 
     def _write(self, how: Layout, wide: bool, name: str) -> Text:
@@ -133,12 +133,9 @@ class RowKernel(Variants):
 BLOCKS, STEPS = 1024, 2
 
 
-def split(rows: Rows, vector: int, wide: bool, name: str) -> Text:
-    """The source of such a kernel."""
-    return _Split(rows, vector, wide).source(name)
-
-
 class _Split:
+    """Writes a kernel of a few long rows."""
+
     def __init__(self, rows: Rows, vector: int, wide: bool):
         self.rows, self.vector = rows, vector
         self.w = Writer(rows.kernel, "i64" if wide else "i32")

@@ -116,11 +116,11 @@ class _Text:
     def _is_linear(v: Value) -> bool:
         return v.attrs["kind"] == "linear"
 
-    def _index(self, lines: str, along: str, depth: int) -> list[str]:
+    def _index(self, depth: int) -> list[str]:
         """The index of a step of a line."""
         of = self.of
-        others = list(self.w.unravel(lines, [n for a, n in enumerate(of.space) if a != of.axis], depth))
-        others[of.axis : of.axis] = [along]
+        others = list(self.w.unravel("line", [n for a, n in enumerate(of.space) if a != of.axis], depth))
+        others[of.axis : of.axis] = ["step"]
         return others
 
     def _value(self, v: Value, env: Env) -> tuple[str, str]:
@@ -186,7 +186,7 @@ class _Text:
                 self._fetch(state, f"{at} - {w.size(of.lines)}", 1, "if (part > 0) ")
         w.line(1, "#pragma unroll 4")
         with w.block(1, f"for ({w.index} step = {begin}; step < {last}; ++step)"):
-            index = self._index("line", "step", 2)
+            index = self._index(2)
             env = step(w, of.levels, index, 2)
             first = "step == 0" if store else "step == begin"
             for v, (name, factor) in zip(of.sums.values(), state, strict=True):
@@ -246,7 +246,7 @@ class _Text:
             state = self._read(last)
             self._scan(state, carry, "part > 0 || base > 0" if parts else "base > 0")
             with w.block(2, "if (live)"):
-                index = self._index("line", "step", 3)
+                index = self._index(3)
                 self._store(step(w, of.levels, index, 3), [name for name, _ in state], index, 3)
         return w.lines
 
@@ -268,7 +268,7 @@ class _Text:
         w.line(2, f"const bool live = step < {last};")
         state = self._state(2)
         with w.block(2, "if (live)"):
-            env = step(w, of.levels, self._index("line", "step", 3), 3)
+            env = step(w, of.levels, self._index(3), 3)
             for v, (name, factor) in zip(of.sums.values(), state, strict=True):
                 x, a = self._value(v, env)
                 w.line(3, f"{name} = {x};" + (f" {factor} = {a};" if factor else ""))
