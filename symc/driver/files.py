@@ -9,8 +9,8 @@ from symc.driver.function import CompiledFunction
 from symc.driver.plain_zip import Zip
 from symc.driver.read_saved import unpack
 from symc.driver.saved_file import JUNK, open_saved
-from symc.errors import InputError, SymcError
-from symc.tensors.callsite import caller
+from symc.errors import InputError
+from symc.tensors.callsite import at_caller
 
 
 def save(f: Any, path: Any) -> None:
@@ -44,16 +44,12 @@ def load(path: Any) -> CompiledFunction:
     array([2., 4.])
     """
     where = repr(os.fspath(path))
-    try:
-        with open_saved(path) as file:
-            if not _is_chain(file):
-                return unpack(file, where=where)
-            from symc.driver.chain_file import unpack_chain
+    with at_caller(), open_saved(path) as file:
+        if not _is_chain(file):
+            return unpack(file, where=where)
+        from symc.driver.chain_file import unpack_chain
 
-            return unpack_chain(file, where)
-    except SymcError as e:
-        e.attach((), (caller(),))
-        raise
+        return unpack_chain(file, where)
 
 
 def _is_chain(file: BinaryIO) -> bool:

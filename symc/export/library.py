@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import ExportError, InputError, SymcError
+from symc.errors import ExportError, InputError
 from symc.export import loader
 from symc.export.files import write_files
 from symc.export.interface import Array, Interface, identifier, interface_of
@@ -29,7 +29,7 @@ from symc.export.source import Source, source_of, usage
 from symc.ir.dim import in_order
 from symc.ir.dtypes import described
 from symc.runtime.cpu.commit import snapshot
-from symc.tensors.callsite import caller
+from symc.tensors.callsite import at_caller
 from symc.tensors.pytree import Nest
 
 #: Compilers in the order in which they are tried, after what the variable CC says.
@@ -41,7 +41,7 @@ SUFFIXES = (".so", ".dylib", ".dll")
 
 def export_library(f: Any, path: Any) -> str:
     """Write the library, its header, the module and, where there are states, their arrays; the path of the module."""
-    try:
+    with at_caller():
         folder, library, module = _names(f, path)
         compiler = _compiler()
         source = source_of(interface_of(f))
@@ -51,9 +51,6 @@ def export_library(f: Any, path: Any) -> str:
             files[f"{module}_states.npz"] = _states(f, i)
         files[f"{module}.py"] = _module(f, source, library, module, data).encode()
         write_files(folder, files)
-    except SymcError as e:
-        e.attach((), (caller(),))
-        raise
     return os.path.join(folder, f"{module}.py")
 
 

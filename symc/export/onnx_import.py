@@ -19,7 +19,7 @@ from symc.export.onnx_node import Graph
 from symc.export.onnx_nodes import OPERATORS
 from symc.ir.size_text import parse_dim
 from symc.ir.types import DTYPE_NAMES
-from symc.tensors.callsite import caller
+from symc.tensors.callsite import at_caller
 from symc.tensors.inputs import input as new_input
 from symc.tensors.pytree import from_json, unflatten
 from symc.tensors.sizes import user_size
@@ -40,12 +40,9 @@ def from_onnx(path: Any, inputs: Mapping[str, Any] | None = None, **options: Any
     operator that symc does not know, with the node; files beside the model are read from its folder alone.
     """
     where = repr(os.fspath(path))
-    try:
+    with at_caller():
         model = _checked(path, where)
         return _built(model, where, inputs, options)
-    except SymcError as e:
-        e.attach((), (caller(),))
-        raise
 
 
 def _checked(path: Any, where: str) -> Any:

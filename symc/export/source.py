@@ -12,7 +12,7 @@ import numpy as np
 
 from symc.codegen.c.scalars import literal
 from symc.codegen.plan.reuse import aligned
-from symc.errors import InputError, SymcError
+from symc.errors import InputError
 from symc.export.files import write_files
 from symc.export.interface import Array, Interface, c_type, interface_of
 from symc.export.loops import control
@@ -25,7 +25,7 @@ from symc.ir.dtypes import DTYPES, RECORDS
 from symc.ir.location import in_order
 from symc.ir.record import dataclass
 from symc.ir.types import TensorType
-from symc.tensors.callsite import caller
+from symc.tensors.callsite import at_caller
 
 #: The version of what an entry is called with: loaders look for it.
 ABI = 1
@@ -195,17 +195,15 @@ class Source:
 
 def export_c(f: Any, directory: Any) -> str:
     """Write the files; the path of the source. Raises ExportError before anything is written."""
-    try:
-        source = source_of(interface_of(f))
-        folder = os.fspath(directory)
-        if not isinstance(folder, str):
-            raise InputError(f"export_c: a directory is a path, not {folder!r:.40}")
-        write_files(folder, {n: t.encode() for n, t in source.files.items()})
-    except SymcError as e:
-        e.attach((), (caller(),))
-        raise
-    except TypeError as e:
-        raise InputError(f"export_c: {e}", where=[caller()]) from None
+    with at_caller():
+        try:
+            source = source_of(interface_of(f))
+            folder = os.fspath(directory)
+            if not isinstance(folder, str):
+                raise InputError(f"export_c: a directory is a path, not {folder!r:.40}")
+            write_files(folder, {n: t.encode() for n, t in source.files.items()})
+        except TypeError as e:
+            raise InputError(f"export_c: {e}") from None
     return os.path.join(folder, f"{source.interface.name}.c")
 
 

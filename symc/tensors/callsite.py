@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
 
-from symc.errors import InputError
+from symc.errors import InputError, SymcError
 from symc.ir import location
 from symc.ir.location import Loc
 from symc.tensors.draws import draws_are_told
@@ -71,6 +71,16 @@ def caller(called: str = "") -> Loc:
             _sites.clear()
         found = _sites[place] = _made(place, codes), codes
     return found[0]
+
+
+@contextmanager
+def at_caller() -> Iterator[None]:
+    """Errors inside have the user's line, if they have none."""
+    try:
+        yield
+    except SymcError as e:
+        e.attach((), (caller(),))
+        raise
 
 
 def _made(place: tuple, codes: list[CodeType]) -> Loc:

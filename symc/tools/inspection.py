@@ -21,7 +21,7 @@ from symc.ir.function import Function, bound_names
 from symc.ir.plan import Plan
 from symc.notebook import table, text
 from symc.runtime.cpu.commit import snapshot
-from symc.tensors.callsite import caller
+from symc.tensors.callsite import at_caller, caller
 
 if TYPE_CHECKING:
     from symc.opt import Optimized
@@ -29,16 +29,6 @@ if TYPE_CHECKING:
     from symc.tools.launches import Launches
     from symc.tools.profiling.compiling import CompileProfile
     from symc.tools.profiling.report import Profile
-
-
-@contextmanager
-def at_caller() -> Iterator[None]:
-    """Errors say the user's line that asked."""
-    try:
-        yield
-    except SymcError as e:
-        e.attach((), (caller(),))
-        raise
 
 
 # --- plans ------------------------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from symc.opt import optimize
 from symc.opt.engine.pipelines import UNFUSED
 from symc.opt.engine.regions import every_function
 from symc.opt.why.history import named
-from symc.tensors.callsite import caller
+from symc.tensors.callsite import at_caller, caller
 from symc.tensors.deferred import contains_deferred
 from symc.tensors.pytree import flatten
 from symc.tools.lint_dtypes import arising_doubles
@@ -86,13 +86,10 @@ def lint(outputs: Any) -> LintReport:
     if contains_deferred([flatten(outputs)[0]]):
         raise InputError("lint: the types of these expressions are not known before a call", where=[loc],
                          help="use inputs with a dtype and a shape: sc.input, sc.vector, sc.matrix")
-    try:
+    with at_caller():
         functions, counts = _functions(outputs, loc)
         drawn = chain_samples(functions, counts) if counts else [list(samples(functions[0]))]
         every = [x for written, given in zip(functions, drawn, strict=True) for x in _found_in(written, given)]
-    except SymcError as e:
-        e.attach((), (loc,))
-        raise
     return LintReport(sorted(every, key=lambda x: (-x.digits, x.expression)))
 
 

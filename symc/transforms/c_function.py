@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from symc.codegen.kernel.c_functions import CFunction, c_function_of
-from symc.errors import ExecutionError, InputError, SymcError
+from symc.errors import ExecutionError, InputError
 from symc.ir.types import as_dtype
-from symc.tensors.callsite import caller
+from symc.tensors.callsite import at_caller, caller
 from symc.tensors.convert import as_tensor
 from symc.tensors.tensor import Tensor
 from symc.transforms import op_travel
@@ -41,7 +41,7 @@ def c_function(function: Any, signature: str | None = None, *, name: str | None 
       an operand of no axes for a number. A function that returns an integer says by 0 that it has succeeded. ``vjp``,
       ``jvp``, ``batch`` and ``samples`` are as in ``sc.op``.
     """
-    try:
+    with at_caller():
         c = c_function_of(function, signature, name)
         if infer is None and arguments is None:
             return _of_numbers(c, derivative, cuda, samples)
@@ -49,9 +49,6 @@ def c_function(function: Any, signature: str | None = None, *, name: str | None 
             raise InputError(f"{c.name}: a function of arrays needs infer= and arguments=")
         run = _of_arrays(c, infer, tuple(arguments))
         return op(run, name=c.name, infer=infer, vjp=vjp, jvp=jvp, batch=batch, samples=samples, cuda=cuda)
-    except SymcError as e:
-        e.attach((), (caller(),))
-        raise
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------

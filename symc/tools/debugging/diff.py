@@ -14,7 +14,7 @@ from typing import Any
 
 from symc.driver.deferred_function import Specializing
 from symc.driver.function import CompiledFunction
-from symc.errors import InputError, SymcError
+from symc.errors import InputError
 from symc.ir import location
 from symc.ir.attrs import DIGEST
 from symc.ir.function import Function, Hints, Input
@@ -28,7 +28,7 @@ from symc.notebook import Shown, text
 from symc.numpy_api.differences import diff as diff_of_neighbours
 from symc.opt.engine.provenance import expression
 from symc.opt.why.history import named
-from symc.tensors.callsite import caller
+from symc.tensors.callsite import at_caller, caller
 from symc.tools.debugging.counts import Counts, counts_of
 from symc.tools.debugging.sample import with_sizes
 
@@ -111,14 +111,11 @@ def diff(a: Any, n: Any = 1, axis: int = -1, prepend: Any = None, append: Any = 
 
 def _of_functions(f: Any, g: Any) -> Diff:
     """Difference between the final IR of functions, and between what their plans run."""
-    try:
+    with at_caller():
         left, right = _function(f), _function(g)
         out = compare(left, right)
         out.left, out.right = counts_of(f, left), counts_of(g, right)
         return out
-    except SymcError as e:
-        e.attach((), (caller(),))
-        raise
 
 
 def _function(f: Any) -> Function:
