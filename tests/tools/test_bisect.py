@@ -181,9 +181,9 @@ def test_a_tolerance_is_a_relative_error(wrong_rule):
     assert not sc.bisect(f, A, W, tolerance=10.0)
 
 
-def test_states_stay_as_they_are(wrong_rule):
+@pytest.mark.parametrize("x", [sc.input("x", shape=("n", 3)), sc.Variable("x")], ids=["compiled", "by_its_call"])
+def test_states_stay_as_they_are(wrong_rule, x):
     w = sc.shared(W, "w")
-    x = sc.input("x", shape=("n", 3))
     f = sc.compile(sc.sum(x @ w), [x], updates={w: sc.tanh(sc.sin(w))}, donate=[x])
     a = A.copy()
     assert sc.bisect(f, a).rule == "sine_is_its_tanh"

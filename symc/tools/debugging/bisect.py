@@ -11,13 +11,12 @@ import numpy as np
 
 from symc.driver.deferred_function import Specializing
 from symc.driver.function import CompiledFunction
-from symc.driver.jit import JitFunction
-from symc.errors import InputError, SymcError
+from symc.errors import InputError
 from symc.ir.ops.effect import quiet
 from symc.notebook import Shown
 from symc.opt import DEFAULT
-from symc.tensors.callsite import caller
-from symc.tensors.pytree import flatten, match
+from symc.tensors.callsite import at_caller, caller
+from symc.tensors.pytree import match
 from symc.tools.debugging.blame import Blame, attempt, blame_backend, blame_pass, text_of, wrong_stage
 from symc.tools.debugging.repro import write_repro
 from symc.tools.debugging.tolerance import Oracle
@@ -82,27 +81,19 @@ def bisect(f: Any, /, *args: Any, expected: Any = None, tolerance: float | None 
     Right is what the function means, op by op, by NumPy; or ``expected``, in the nest of the outputs. By default
     results may differ by what rounding can change in this very program; ``tolerance`` is a relative error instead.
     """
-    try:
+    with at_caller():
         compiled, args, kwargs = _compiled(f, args, kwargs)
         arrays, _ = bound(compiled, args, kwargs)
         return BisectReport(find(compiled, arrays, _expected(compiled, expected), tolerance))
-    except SymcError as e:
-        e.attach((), (caller(),))
-        raise
 
 
 def _compiled(f: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[CompiledFunction, tuple, dict[str, Any]]:
     """The compiled function behind ``f`` for these arguments, and what it takes itself."""
     if isinstance(f, CompiledFunction):
         return f, args, kwargs
-    if isinstance(f, JitFunction):
-        f(*args, **kwargs)
-        leaves, nest = flatten(dict(f._signature_of.bind(*args, **kwargs).arguments))
-        places = f._places(nest)
-        return f._last, tuple(x for x, p in zip(leaves, places, strict=True) if f._is_data(x, p[0])), {}  # type: ignore[return-value]
     if isinstance(f, Specializing):
-        f(*args, **kwargs)  # type: ignore[operator]
-        return f._last, args, kwargs  # type: ignore[return-value]
+        compiled, arrays = f.compiled_for(*args, **kwargs)
+        return compiled, tuple(arrays), {}
     raise InputError(f"bisect takes a compiled function, not {type(f).__name__}", help="sc.bisect(sc.compile(y), x)")
 
 
