@@ -15,6 +15,7 @@ from symc.codegen.plan.planner import make_plan
 from symc.driver.measured import MeasuredFunction
 from symc.errors import ExportError
 from symc.export.sizes import c_size
+from symc.ir import location
 from symc.ir.dim import Size, is_fresh
 from symc.ir.dtypes import RECORDS
 from symc.ir.function import NUMBERED, Function, Input, bound_names
@@ -128,13 +129,9 @@ def _function_of(f: Any) -> Function:
     kept = {v: v.operands[0] for v in final.values() if v.op is cached}
     guards = tuple(g for g in final.guards if g.least != "variant")  # variants serve other sizes, this one all
     hints = dict(final.hints)
-
-    def carry(old: Value, new: Value) -> None:
-        if old in hints:
-            hints[new] = hints[old]
-
     if kept:
-        final = final.with_results(replace_values(final.body.results, kept, carry), hints)
+        made = replace_values(final.body.results, kept, location.carrying(final.hints, hints))
+        final = final.with_results(made, hints)
     return replace(final, guards=guards)
 
 

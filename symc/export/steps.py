@@ -26,8 +26,8 @@ from symc.ir.ops.effect import after
 from symc.ir.plan import Plan, Step
 from symc.ir.requires import Requirement, requirements
 from symc.ir.text import print_attrs, print_function, told_attrs
-from symc.ir.traverse import postorder
-from symc.ir.value import Region, Value
+from symc.ir.traverse import every_value
+from symc.ir.value import Value
 from symc.runtime.library import meaning
 
 Pointers = dict[str, str]  # of the buffers of a plan
@@ -161,7 +161,7 @@ class Statements:
         with self.block(""):
             self.line(f"unsigned char {failed} = 0;")
             self.line(call)
-            checks = [o for o in _inside(v.regions[0]) if "checks" in o.op.traits]
+            checks = [o for o in every_value(v.regions[0]) if "checks" in o.op.traits]
             there = dict.fromkeys(o.type.size for o in checks)  # type: ignore[union-attr]
             if not any(isinstance(n, int) and n for n in there):  # a check may be made ahead of a loop of no steps
                 failed = f"{failed} && ({' || '.join(f'{self.size(n)} > 0' for n in there)})"
@@ -197,7 +197,7 @@ class Statements:
                 self.unit.functions[-1] = _comment(plan, v) + how + self.unit.functions[-1]
                 self._names[source.text, source.arrays] = name
         except Unsupported as e:
-            ops = {o.op.name: o for o in _inside(v.regions[0])}
+            ops = {o.op.name: o for o in every_value(v.regions[0])}
             guilty = next((n for n in ops if n in str(e)), ", ".join(significant_ops(form[0])))
             refuse(plan, v, guilty, f"{e}: C has no such thing")
         self._kernels[form] = name, source
@@ -209,13 +209,6 @@ def refuse(plan: Plan, v: Value, name: str, why: str = "no routine of C computes
     raise ExportError(f"{plan.function.name.partition('.')[0]}: {name} cannot be exported to C ({why})",
                       where=plan.function.locations(v),
                       help="export a function without it, and compute it where the export is called")
-
-
-def _inside(region: Region) -> Iterator[Value]:
-    for v in postorder(region.results):
-        yield v
-        for inner in v.regions:
-            yield from _inside(inner)
 
 
 def _lines(plan: Plan, v: Value) -> str:

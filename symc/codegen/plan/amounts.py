@@ -13,9 +13,9 @@ What a profile divides by time. Both are what the step asks for, not what a proc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from symc.codegen.plan.costs import CHEAP, elements, of_element
+from symc.codegen.plan.costs import CHEAP, elements, multiplications, of_element
 from symc.codegen.plan.gemm import is_product
 from symc.ir.op import Op, Update
 from symc.ir.plan import Step
@@ -23,7 +23,7 @@ from symc.ir.record import dataclass
 from symc.ir.size_values import evaluate
 from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType, TupleType
-from symc.ir.value import Region, Value
+from symc.ir.value import Value
 
 Sizes = Mapping[str, int]
 
@@ -67,7 +67,7 @@ def _read(v: Value, kernel: bool, sizes: Sizes) -> list[int]:
     region = v.regions[0]
     params = region_params(region)
     users: dict[Value, list[Value]] = {p: [] for p in params}
-    for u in _inside(region):
+    for u in postorder(region.results):
         for o in u.operands:
             if o in users:
                 users[o].append(u)
@@ -86,9 +86,9 @@ def _touched(o: Value, users: Sequence[Value], sizes: Sizes) -> int:
 def flops(v: Value, sizes: Sizes) -> int:
     """Operations on floating-point numbers."""
     if is_product(v):
-        return _of_product(v, sizes)
+        return (8 if v.dtype.kind == "c" else 2) * multiplications(v, sizes)
     if v.regions:
-        return sum(flops(x, sizes) for r in v.regions for x in _inside(r))
+        return sum(flops(x, sizes) for r in v.regions for x in postorder(r.results))
     if not v.operands or "movement" in v.op.traits or v.op.name == "get":
         return 0
     kinds = {t.dtype.kind for x in (v, *v.operands) for t in x.types}
@@ -103,20 +103,9 @@ def flops(v: Value, sizes: Sizes) -> int:
     return each * elements(v.operands[0], sizes) if "reduction" in v.op.traits else 0
 
 
-def _of_product(v: Value, sizes: Sizes) -> int:
-    inner = 1
-    for axis in v.attrs["contract"][0]:
-        inner *= evaluate(v.operands[0].shape[axis], sizes)
-    return (8 if v.dtype.kind == "c" else 2) * inner * elements(v, sizes)
-
-
 def _weight(op: Op) -> int:
     """The number of operations that take the time of a function."""
     return round(of_element(op) / CHEAP)
-
-
-def _inside(region: Region) -> Iterable[Value]:
-    return postorder(region.results)
 
 
 def _bytes(t: TensorType | TupleType, sizes: Sizes) -> int:

@@ -5,6 +5,7 @@ Nanoseconds of one core with vector units. Only ratios matter; they must be righ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from symc.codegen.plan.gemm import is_product
@@ -29,16 +30,18 @@ def cost(v: Value, sizes: Sizes) -> float:
 def work(v: Value, sizes: Sizes) -> float:
     """Nanoseconds of computing alone, without memory and without being called."""
     if is_product(v):
-        inner = 1
-        for axis in v.attrs["contract"][0]:
-            inner *= evaluate(v.operands[0].shape[axis], sizes)
-        return MULTIPLY * inner * elements(v, sizes)
+        return MULTIPLY * multiplications(v, sizes)
     if v.regions:
         inside = sum(work(x, sizes) for r in v.regions for x in postorder(r.results))
         return inside * (evaluate(v.attrs["length"], sizes) if v.op.name == "scan" else 1)
     if not v.operands or "movement" in v.op.traits or v.op.name == "get":
         return 0.0
     return of_element(v.op) * max(elements(x, sizes) for x in (*v.operands, v))
+
+
+def multiplications(v: Value, sizes: Sizes) -> int:
+    """Multiplications of a product of matrices."""
+    return elements(v, sizes) * math.prod(evaluate(v.operands[0].shape[a], sizes) for a in v.attrs["contract"][0])
 
 
 def elements(v: Value, sizes: Sizes) -> int:
