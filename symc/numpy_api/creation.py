@@ -36,6 +36,11 @@ def iota(shape: tuple[Size, ...], axis: int, dtype: Any = "i64") -> Value:
     return lookup("iota")(shape=shape, axis=axis, dtype=as_dtype(dtype))
 
 
+def _float_or(dtype: Any) -> np.dtype:
+    """The dtype that is asked for, or the default float."""
+    return default_float() if dtype is None else as_dtype(dtype)
+
+
 @public(memory="new")
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, order: str = "C", device: Any = None) -> Tensor:
     """``fill_value`` everywhere."""
@@ -46,13 +51,13 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, order: str = "C", de
 @public(memory="new")
 def zeros(shape: Any, dtype: Any = None, *, order: str = "C", device: Any = None) -> Tensor:
     """Zeros, by default of the default float."""
-    return Tensor(splat(0, TensorType(default_float() if dtype is None else as_dtype(dtype), _sizes(shape))))
+    return Tensor(splat(0, TensorType(_float_or(dtype), _sizes(shape))))
 
 
 @public(memory="new")
 def ones(shape: Any, dtype: Any = None, *, order: str = "C", device: Any = None) -> Tensor:
     """Ones, by default of the default float."""
-    return Tensor(splat(1, TensorType(default_float() if dtype is None else as_dtype(dtype), _sizes(shape))))
+    return Tensor(splat(1, TensorType(_float_or(dtype), _sizes(shape))))
 
 
 @public(memory="new")
@@ -130,7 +135,7 @@ def _float_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
         ends = [float(i) for i in (start, stop, step)]
     except TypeError:
         return _measured_range(start, stop, step, dtype)
-    return as_tensor(np.arange(*ends, dtype=default_float() if dtype is None else as_dtype(dtype)))
+    return as_tensor(np.arange(*ends, dtype=_float_or(dtype)))
 
 
 def _measured_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
@@ -225,17 +230,15 @@ def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: 
 # --- matrices ---------------------------------------------------------------------------------------------------------
 
 
-def _diagonal(k: Any) -> int:
-    """The number of a diagonal, where sums with it fit in 64 bits."""
-    return max(-FAR, min(int(k), FAR))
+def _beside_diagonal(relation: str, shape: tuple[Size, ...], k: Any) -> Value:
+    """Truth of a relation ("eq", "le", "ge") of columns to rows moved by ``k``, whose sums fit in 64 bits."""
+    return lookup(relation)(iota(shape, len(shape) - 1), iota(shape, len(shape) - 2) + max(-FAR, min(int(k), FAR)))
 
 
 @public()
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, order: str = "C", device: Any = None) -> Tensor:
     """Ones on diagonal k, zeros elsewhere."""
-    shape = _sizes((N, N if M is None else M))
-    on = lookup("eq")(iota(shape, 1), iota(shape, 0) + _diagonal(k))
-    return Tensor(convert(on, default_float() if dtype is None else as_dtype(dtype)))
+    return Tensor(convert(_beside_diagonal("eq", _sizes((N, N if M is None else M)), k), _float_or(dtype)))
 
 
 @public()
@@ -247,9 +250,7 @@ def identity(n: Any, dtype: Any = None) -> Tensor:
 @public()
 def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Tensor:
     """Ones at and below diagonal k."""
-    shape = _sizes((N, N if M is None else M))
-    below = lookup("le")(iota(shape, 1), iota(shape, 0) + _diagonal(k))
-    return Tensor(convert(below, default_float() if dtype is None else as_dtype(dtype)))
+    return Tensor(convert(_beside_diagonal("le", _sizes((N, N if M is None else M)), k), _float_or(dtype)))
 
 
 def _triangle(name: str, function: Callable, relation: str) -> Callable[..., Tensor]:
@@ -257,9 +258,8 @@ def _triangle(name: str, function: Callable, relation: str) -> Callable[..., Ten
         t = as_tensor(m)
         if t.ndim == 1:
             t = API["broadcast_to"](t, (t.shape[0], t.shape[0]))
-        v, shape = with_axes(t, 2, name).value, t.value.shape
-        keep = lookup(relation)(iota(shape, v.ndim - 1), iota(shape, v.ndim - 2) + _diagonal(k))
-        return Tensor(choose(keep, v, splat(0, v.type)))
+        v = with_axes(t, 2, name).value
+        return Tensor(choose(_beside_diagonal(relation, v.shape, k), v, splat(0, v.type)))
     side = "below" if relation == "le" else "above"
     return public(function)(called(
         call, name, f"The elements at and {side} diagonal k of the last two axes, zeros elsewhere."))
@@ -298,10 +298,8 @@ def diag(v: Any, k: int = 0) -> Tensor:
     side = n + abs(k)
     line = API["pad"](t, ((max(-k, 0), max(k, 0)),)) if k else t  # row i of the matrix holds element i of this
     shape = (side, side)
-    on = lookup("eq")(iota(shape, 1), iota(shape, 0) + _diagonal(k))
-    return Tensor(
-        choose(on, lookup("broadcast")(line.value, axes=(0,), shape=shape), splat(0, t.type.with_shape(shape)))
-    )
+    wide = lookup("broadcast")(line.value, axes=(0,), shape=shape)
+    return Tensor(choose(_beside_diagonal("eq", shape, k), wide, splat(0, wide.type)))
 
 
 @public(np.diagflat)
@@ -353,7 +351,7 @@ def one_hot(x: Any, num_classes: Any, dtype: Any = None, axis: int = -1) -> Tens
     n = as_size(num_classes, "one_hot: the number of classes")
     shape = (*t.value.shape, n)
     v = lookup("eq")(lookup("broadcast")(t.value, axes=tuple(range(t.ndim)), shape=shape), iota(shape, t.ndim, t.dtype))
-    out = Tensor(convert(v, default_float() if dtype is None else as_dtype(dtype)))
+    out = Tensor(convert(v, _float_or(dtype)))
     return out if axis == -1 else API["moveaxis"](out, -1, axis)
 
 

@@ -61,14 +61,19 @@ def polymul(a1: Any, a2: Any) -> Tensor:
     return convolve(*API["atleast_1d"](a1, a2))
 
 
+def _taken(p: Any, m: int, what: str) -> Tensor:
+    """Coefficients of which a derivative or an integral is taken so often."""
+    t = as_tensor(p)
+    if t.ndim != 1 or m < 0:
+        raise ShapeError(f"{what} {m} of {t.ndim} axes; a vector and a number from 0 up are needed", values=rows([t]))
+    check_times(m, f"{what.partition(':')[0]}: m")
+    return t
+
+
 @public(np.polyder)
 def polyder(p: Any, m: int = 1) -> Tensor:
     """The m-th derivative of a polynomial."""
-    t = as_tensor(p)
-    if t.ndim != 1 or m < 0:
-        raise ShapeError(f"polyder: derivative {m} of {t.ndim} axes; a vector and a number from 0 up are needed",
-                         values=rows([t]))
-    check_times(m, "polyder: m")
+    t = _taken(p, m, "polyder: derivative")
     for _ in range(m):
         n = t.shape[0]
         t = API["multiply"](API["getitem"](t, slice(None, -1)), API["subtract"](n - 1, API["arange"](n - 1)))
@@ -78,11 +83,7 @@ def polyder(p: Any, m: int = 1) -> Tensor:
 @public(np.polyint)
 def polyint(p: Any, m: int = 1, k: Any = 0) -> Tensor:
     """The m-th antiderivative of a polynomial, with the constant k."""
-    t = as_tensor(p)
-    if t.ndim != 1 or m < 0:
-        raise ShapeError(f"polyint: integral {m} of {t.ndim} axes; a vector and a number from 0 up are needed",
-                         values=rows([t]))
-    check_times(m, "polyint: m")
+    t = _taken(p, m, "polyint: integral")
     for _ in range(m):
         n = t.shape[0]
         t = API["concatenate"](

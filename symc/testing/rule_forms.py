@@ -41,12 +41,18 @@ def free_leaves(v: Value) -> list[Value]:
     return oldest_first(free_inputs([v]))
 
 
-def rebuilt(v: Value, done: dict[Value, Value], new: Callable[[Value, list[Value]], Value] | None = None) -> Value:
-    """``v`` where some values are replaced, and ``new`` makes the others of their operands."""
-    for x in postorder([v], stop=done.__contains__):
-        if x not in done:
-            operands = [done[o] for o in x.operands]
-            done[x] = new(x, operands) if new else make(x.op, operands, x.attrs, x.regions)
+def _same(x: Value, operands: list[Value]) -> Value:
+    return make(x.op, operands, x.attrs, x.regions)
+
+
+def rebuilt(v: Value, done: dict[Value, Value], new: Callable[[Value, list[Value]], Value] = _same) -> Value | None:
+    """``v`` where some values are replaced, and ``new`` makes the others of their operands; None if that cannot be."""
+    try:
+        for x in postorder([v], stop=done.__contains__):
+            if x not in done:
+                done[x] = new(x, [done[o] for o in x.operands])
+    except CANNOT:
+        return None
     return done[v]
 
 
@@ -67,10 +73,7 @@ def retyped(v: Value, dtype: str) -> Value | None:
         return make(x.op, operands, Attrs(attrs), x.regions)
 
     leaves = {x: fresh_input(x.type.with_dtype(dtype)) if x.dtype == "f8" else x for x in free_leaves(v)}
-    try:
-        return rebuilt(v, dict(leaves), new)
-    except CANNOT:
-        return None
+    return rebuilt(v, leaves, new)
 
 
 def resized(v: Value, old: int, size: Size) -> Value | None:
@@ -91,10 +94,7 @@ def resized(v: Value, old: int, size: Size) -> Value | None:
         return make(x.op, operands, Attrs(attrs), x.regions)
 
     leaves = {x: fresh_input(TensorType(x.dtype, tuple(map(length, x.shape)))) for x in free_leaves(v)}
-    try:
-        return rebuilt(v, dict(leaves), new)
-    except CANNOT:
-        return None
+    return rebuilt(v, leaves, new)
 
 
 def lengths(v: Value) -> list[int]:
@@ -157,16 +157,13 @@ def hidden_numbers(v: Value) -> Value | None:
         nonlocal changed
         number = splat_of(x)
         if number is None or not x.ndim or x.op is not broadcast:
-            return make(x.op, operands, x.attrs, x.regions)
+            return _same(x, operands)
         changed = True
         unit = reshape(splat(Array(number), TensorType(x.dtype)), shape=(1,) * x.ndim)
         row = transpose(unit, perm=tuple(reversed(range(x.ndim)))) if x.ndim > 1 else unit
         return broadcast(reshape(row, shape=()), axes=(), shape=x.shape)
 
-    try:
-        out = rebuilt(v, {x: x for x in free_leaves(v)}, new)
-    except CANNOT:
-        return None
+    out = rebuilt(v, {x: x for x in free_leaves(v)}, new)
     return out if changed else None
 
 
@@ -179,10 +176,9 @@ def near_misses(v: Value) -> Iterator[tuple[str, Value]]:
     leaves = {x: x for x in free_leaves(v)}
     for x in postorder([v]):
         for what, other in [*_others(x), *([] if x is v else _instead(x))]:
-            try:
-                yield what, rebuilt(v, {**leaves, **({} if other.op.name == "input" else {other: other}), x: other})
-            except CANNOT:
-                continue
+            found = rebuilt(v, {**leaves, **({} if other.op.name == "input" else {other: other}), x: other})
+            if found is not None:
+                yield what, found
     yield from _separated(v)
 
 
@@ -241,12 +237,11 @@ def _separated(v: Value) -> Iterator[tuple[str, Value]]:
         def new(x: Value, operands: list[Value], at: Value = at, place: int = place, other: Value = other) -> Value:
             if x is at:
                 operands[place] = other
-            return make(x.op, operands, x.attrs, x.regions)
+            return _same(x, operands)
 
-        try:
-            yield "two values for one", rebuilt(v, {x: x for x in free_leaves(v)}, new)
-        except CANNOT:
-            continue
+        found = rebuilt(v, {x: x for x in free_leaves(v)}, new)
+        if found is not None:
+            yield "two values for one", found
 
 
 def unclaimed(r: Rule) -> Iterator[tuple[str, Value]]:
