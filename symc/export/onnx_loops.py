@@ -120,7 +120,7 @@ def _choice(g: Graph, which: str, regions: list, names: list[str], k: int) -> An
     if last:
         return _if(g, test, yes, g.subgraph("branch", regions[k + 1], names), n)
 
-    def others(found: Any) -> Any:
+    def others(_: Any) -> Any:
         made = _choice(g, which, regions, names, k + 1)
         return list(zip([made] if n == 1 else made, [r.type for r in regions[0].results], strict=True))
 

@@ -55,8 +55,8 @@ def _isinf(node: Node, x: Tensor) -> Tensor:
     return xp.isinf(x) & kept
 
 
-def _dtype(node: Node, name: str = "to") -> np.dtype:
-    dtype = node.graph.onnx.helper.tensor_dtype_to_np_dtype(node.get(name, 1))
+def _dtype(node: Node) -> np.dtype:
+    dtype = node.graph.onnx.helper.tensor_dtype_to_np_dtype(node.get("to", 1))
     if dtype not in DTYPE_NAMES:
         raise InputError(f"there is no dtype {dtype} in symc")
     return dtype

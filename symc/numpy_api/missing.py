@@ -38,7 +38,7 @@ def nanprod(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False
     return prod(_without_nan(as_tensor(a), 1), axis, dtype, keepdims, initial, where)
 
 
-def _present(t: Tensor, axis: Axis, keepdims: bool, where: Any = True) -> Tensor:
+def _present(t: Tensor, axis: Axis, keepdims: bool, where: Any) -> Tensor:
     return sum(API["logical_not"](API["isnan"](t)), axis, keepdims=keepdims, where=where)
 
 

@@ -112,10 +112,10 @@ f = continuous(
     draw=lambda key, k, d, m, n: random.f(key, m, n, k, d))
 
 
-def _above(p: Any, bound: float, f: Any, below: float = INF) -> Any:
-    """f of the parameters above ``bound``, and ``below`` of others."""
+def _above(p: Any, bound: float, f: Any) -> Any:
+    """f of the parameters above ``bound``, infinity of others."""
     ok = p > bound
-    return xp.where(ok, f(xp.where(ok, p, bound + 1)), below)
+    return xp.where(ok, f(xp.where(ok, p, bound + 1)), INF)
 
 
 def _log1p_square(u: Any) -> Any:

@@ -197,7 +197,7 @@ def check_budget(p: Program, n: int = 100) -> None:
         compare(f"{share} of the bytes", g(*arrays), want)
 
 
-def derivatives(p: Program, loops: Any, inputs: Sequence[Any], n: Any) -> list[Any]:
+def derivatives(p: Program, loops: Any, inputs: Sequence[Any]) -> list[Any]:
     """The cost, its gradient, a tangent, a Hessian times a direction, and that by reverse over reverse."""
     wrt = [x for x in inputs if x.dtype.kind == "f" and x.dtype.itemsize == 8]
     moves = [sc.cos(sc.sum(sc.asarray(k * 1.0)) + x * 0.1) for k, x in enumerate(wrt)]
@@ -213,11 +213,11 @@ def check_derivatives(p: Program, sizes: Sequence[int] = (3, 1, 0), mode: str = 
                       stages: bool = True) -> None:
     """Derivatives of a smooth program are those of the program without loops, and of finite differences."""
     inputs = p.inputs()
-    values = derivatives(p, Loops, inputs, "n")
+    values = derivatives(p, Loops, inputs)
     f = sc.compile(values, inputs, mode=mode)
     for n in sizes:
         arrays, fixed = p.arrays(n), p.inputs(n)
-        want = sc.compile(derivatives(p, Unrolled, fixed, n), fixed, mode="reference")(*arrays)
+        want = sc.compile(derivatives(p, Unrolled, fixed), fixed, mode="reference")(*arrays)
         if not sane(want):
             continue
         compare(f"derivatives, {mode}, n={n}", f(*arrays), want, 1e-6)

@@ -187,9 +187,9 @@ def _inner(pool: Pool, items: Sequence[tuple[str, Any]], body: Body, loops: Any,
     return inside
 
 
-def _kinds(picks: Sequence[int], smooth: bool, most: int = 3, least: int = 1) -> list[str]:
+def _kinds(picks: Sequence[int], smooth: bool) -> list[str]:
     names = SMOOTH_CARRIES if smooth else CARRIES
-    return [names[(picks[k + 1] * (k + 1)) % len(names)] for k in range(least + picks[0] % most)]
+    return [names[(picks[k + 1] * (k + 1)) % len(names)] for k in range(1 + picks[0] % 3)]
 
 
 def settle(kind: str, t: Any, how: int) -> Any:

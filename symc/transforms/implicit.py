@@ -56,7 +56,7 @@ def custom_root(f: Function, initial_guess: Any, solve: Callable[[Function, Any]
     >>> sc.compile([root, sc.grad(root, a)])(2.0)
     [array(1.41421356), array(0.35355339)]
     """
-    starts, structure = _flat(initial_guess, "initial_guess")
+    starts, structure = _flat(initial_guess)
     if tangent_solve is None:
         if len(starts) != 1 or starts[0].ndim:
             raise GradientError("custom_root: tangent_solve is needed for more than one number",
@@ -115,7 +115,7 @@ def custom_fixed_point(f: Function, initial_guess: Any, *, tolerance: float = 1e
     >>> sc.compile([x, sc.grad(x, c)])(1.0)
     [array(0.73908513), array(-0.29747434)]
     """
-    starts, structure = _flat(initial_guess, "initial_guess")
+    starts, structure = _flat(initial_guess)
 
     def iterate(what: str, step: Callable[[list[Value]], list[Value]], start: Sequence[Value]) -> list[Value]:
         def over(state: Any) -> list[Tensor]:
@@ -203,12 +203,12 @@ def _wrap(structure: Nest, values: Sequence[Value]) -> Any:
     return nest.unflatten(structure, [Tensor(v) for v in values])
 
 
-def _flat(tree: Any, what: str) -> tuple[list[Tensor], Nest]:
+def _flat(tree: Any) -> tuple[list[Tensor], Nest]:
     leaves, structure = nest.flatten(tree)
     try:
         return [API["asarray"](x) for x in leaves], structure
     except SymcError as e:
-        raise InputError(f"{what} must be arrays") from e
+        raise InputError("initial_guess must be arrays") from e
 
 
 def _same(tree: Any, structure: Nest, like: Sequence[Value], what: str) -> list[Value]:

@@ -216,11 +216,11 @@ def _samples(pick: Callable[..., tuple], kinds: str = "biuf") -> Callable[[], It
 # --- the ops ----------------------------------------------------------------------------------------------------------
 
 
-def _with_size(op_samples: Callable[..., tuple], kinds: str = "biuf") -> Callable[[], Iterator[tuple[tuple, dict]]]:
+def _with_size(op_samples: Callable[..., tuple]) -> Callable[[], Iterator[tuple[tuple, dict]]]:
     """Samples of an op whose attribute ``size`` is that of the array."""
     def samples() -> Iterator[tuple[tuple, dict]]:
-        arrays = (x for x, _ in _arrays(kinds))
-        for x, (operands, attrs) in zip(arrays, _samples(lambda x, i, g: (op_samples(i, g), {}), kinds)(), strict=True):
+        arrays = (x for x, _ in _arrays("iuf"))
+        for x, (operands, attrs) in zip(arrays, _samples(lambda x, i, g: (op_samples(i, g), {}), "iuf")(), strict=True):
             yield operands, dict(attrs, size=x.shape[x.ndim - len(attrs["window"]) :])
 
     return samples
@@ -236,7 +236,7 @@ pool_put: Op = register(Op(
     _put_reference,
     Linear(lambda g, v: (pool_take(g, v.operands[1], **window_attrs(v)), None), (0,)),
     Decompose(lambda v: _spread(v.operands[0], v, v.operands[1])), frozenset(),
-    _with_size(lambda i, g: (g, i), "iuf"),
+    _with_size(lambda i, g: (g, i)),
     "Zeros, and the sum of what comes to the element with a given number in each window: the transpose of `pool_take`.",
     Facts(batch=batch_leading),
 ))  # fmt: skip
@@ -293,7 +293,7 @@ sum_pool_input: Op = register(Op(
                         (*g.shape[: g.ndim - len(size)], *window, *g.shape[g.ndim - len(size) :])),
         window, stride, dilation),
     Linear(lambda g, v: (sum_pool(g, **window_attrs(v)),)),
-    Decompose(lambda v: _spread(v.operands[0], v, None)), frozenset(), _with_size(lambda i, g: (g,), "iuf"),
+    Decompose(lambda v: _spread(v.operands[0], v, None)), frozenset(), _with_size(lambda i, g: (g,)),
     "For each element, the sum of what comes to the windows it is in: the transpose of `sum_pool`.",
     Facts(batch=batch_leading),
 ))  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the text of a kernel calls: functions of the library, steps of searches."""
+"""Calls in the text of a kernel: of functions of the library, of steps of searches."""
 
 from __future__ import annotations
 
