@@ -54,13 +54,13 @@ class Step:
                 other = "another block" if names.count(name) > 1 else "a method of recorded graphs"
                 raise InputError(f"a block is called {name!r}, and so is {other}", where=[caller()])
         for what, number in (("seed", seed), ("max_arena_bytes", 1 if limit is None else limit)):
-            if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+            if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
                 raise InputError(f"{what} is a number from 0 on, not {number!r:.40}", where=[caller()])
         given = None if params is None else _states_in(params)
         self._variables = {v.value: v for v in given or ()}
         self._options: tuple[Any, ...] = (None if given is None else [v.value for v in given], schedule, threads, limit)
         self.optimizer, self.mean, self.nan_guard = optimizer, mean, nan_guard
-        self.seed, self.count = seed, 0  # of keys of blocks; steps of training so far, with which a new run may go on
+        self.seed, self.count = int(seed), 0  # of keys of blocks; steps so far, with which a new run may go on
         self._lock = Turns()  # of the memory that runs use
         blocks = list(dict.fromkeys(blocks))
         if self.model is None or not any(isinstance(c, Typed) for c in parts_of(self.model)):
@@ -85,7 +85,7 @@ class Step:
                              help="compile a combinator, or record graphs: with fd.record(step) as g: ...")
         if not hasattr(examples, "__iter__"):
             raise InputError(f"examples are a sequence, not {type(examples).__name__}", where=[caller()])
-        if isinstance(processes, bool) or not isinstance(processes, int) or processes < 1:
+        if isinstance(processes, bool) or not isinstance(processes, int | np.integer) or processes < 1:
             raise InputError(f"processes is a number from 1 on, not {processes!r:.40}", where=[caller()])
         examples = list(examples)
         each = max(-(-len(examples) // processes), 1)

@@ -41,7 +41,7 @@ def as_dtype(dtype: Any) -> np.dtype:
     if (found := foreign(dtype)) is not None:
         return found
     try:
-        if hasattr(dtype, "shape") and not isinstance(dtype, type | np.dtype):
+        if hasattr(dtype, "shape") and not isinstance(dtype, type | np.dtype | str):  # np.str_ is a name
             raise TypeError("an array is given where a dtype belongs")
         d = np.dtype(dtype).newbyteorder("=")
     except TypeError as e:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from symc import init as initializers
 from symc import numpy_api as xp
 from symc.errors import InputError, ShapeError, did_you_mean
@@ -116,10 +118,11 @@ class RNN:
         if kind not in CELLS:
             raise InputError(f"there is no cell {kind!r}", help=did_you_mean(kind, CELLS))
         for what, n in (("inputs", inputs), ("hidden", hidden), ("layers", layers)):
-            if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
                 raise ShapeError(f"sc.nn.{kind}: {what} is {n!r}",
                                  help=f"layer = sc.nn.{kind}(P, inputs, hidden, layers=1), of numbers; then "
                                       "layer.transduce(xs) of values [time, ..., inputs]")
+        inputs, hidden, layers = int(inputs), int(hidden), int(layers)
         self.kind, self.inputs, self.hidden, self.bidirectional = kind, inputs, hidden, bidirectional
         self.size = hidden * (1 + bidirectional)  #: the size of what it gives
         self.layers: list[Layer] = []

@@ -120,7 +120,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Tensor:
 def tensorinv(a: Any, ind: int = 2) -> Tensor:
     """The inverse for ``tensordot(a, b, ind)``: the first ``ind`` axes are rows, the others columns."""
     t = as_tensor(a)
-    if not isinstance(ind, int) or ind <= 0:
+    if not isinstance(ind, int | np.integer) or ind <= 0:
         raise InputError(f"tensorinv: ind is a positive number of axes, not {ind!r}")
     shape = (*t.shape[ind:], *t.shape[:ind])
     return API["reshape"](inv(API["reshape"](t, (math.prod(t.shape[:ind]), math.prod(t.shape[ind:])))), shape)
@@ -212,7 +212,7 @@ def cond(x: Any, p: Any = None) -> Tensor:
     For a singular matrix infinite by singular values, and an error by other norms.
     """
     t = matrix(x, "cond")
-    if not isinstance(p, int | float | str | None):
+    if not isinstance(p, int | float | np.integer | str | None):
         raise InputError(f"cond: no norm is called {p!r}", values=rows([t]))
     if 0 in t.value.shape[-2:]:
         raise ShapeError("cond is not defined for a matrix without elements", values=rows([t]))

@@ -224,8 +224,9 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 def matrix_power(a: Any, n: int) -> Tensor:
     """A square matrix to a whole power, by repeated squaring; of its inverse, for a negative one."""
     t = as_tensor(a)
-    if not isinstance(n, int):
+    if not isinstance(n, int | np.integer):
         raise InputError(f"matrix_power: the power must be a whole number, not {n!r}")
+    n = int(n)
     if n < 0:
         return matrix_power(API["linalg.inv"](t), -n)
     if t.ndim < 2 or known_equal(t.value.shape[-1], t.value.shape[-2]) is False:

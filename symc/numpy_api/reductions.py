@@ -237,10 +237,11 @@ def degrees(n: Any, ddof: Any) -> Any:
 
 
 def one_ddof(ddof: float, correction: float | None, name: str) -> float:
-    """The same number has two names."""
+    """The same number has two names. One of NumPy's becomes one of Python's, of which differences are exact."""
     if correction is not None and ddof:
         raise InputError(f"{name}: ddof={ddof} and correction={correction} are two names of one number")
-    return ddof if correction is None else correction
+    given = ddof if correction is None else correction
+    return given.item() if isinstance(given, np.generic) else given
 
 
 @public(np.var)

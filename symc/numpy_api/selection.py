@@ -297,6 +297,7 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Tensor:
     if len(shape) != len(axes):
         raise ShapeError(f"sliding_window_view: {len(shape)} sizes of windows for {len(axes)} axes", values=rows([t]))
     for a, w in zip(axes, shape, strict=True):
+        w = int(w) if isinstance(w, np.integer) else w
         if isinstance(w, int) and isinstance(n := t.value.shape[a], int) and not 0 <= w <= n:
             raise ShapeError(f"sliding_window_view: no window of {w} fits in an axis of size {n}", values=rows([t]))
         t = Tensor(at_least(t.value, a, as_size(w)))

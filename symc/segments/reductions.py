@@ -83,11 +83,11 @@ class RowFunctions(Recorded):
         """A reduction of all values, of each row (``of_rows``), or within values."""
         if axis is None:
             return API[name](self.values, keepdims=keepdims, **how)
-        at = axis + self.ndim if isinstance(axis, int) and axis < 0 else axis
+        at = axis + self.ndim if isinstance(axis, int | np.integer) and axis < 0 else axis
         if at == 1:
             out = of_rows()
             return API["expand_dims"](out, 1) if keepdims else out
-        if not isinstance(at, int) or not 2 <= at < self.ndim:
+        if not isinstance(at, int | np.integer) or not 2 <= at < self.ndim:
             raise ShapeError(f"{name} of {self!r} along axis {axis!r} is not defined",
                              help="axis=1 is each row, None all values; r.to_padded(fill) is an array")
         return self.with_values(API[name](self.values, axis=at - 1, keepdims=keepdims, **how))

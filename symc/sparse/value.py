@@ -287,7 +287,7 @@ class SparseValue:
         return whole.with_data(API[name](whole.data, *args))
 
     def __pow__(self, n: Any) -> Any:
-        if not isinstance(n, int | float) or n <= 0:
+        if not isinstance(n, int | float | np.number) or n <= 0:
             raise InputError(f"a sparse value to the power {n!r} is dense, or not known to be sparse",
                              help="A ** n with a number above 0; A.toarray() ** n")
         return self.each("power", n)

@@ -38,7 +38,7 @@ class Cell:
     """The storage of a shared variable. ``lock`` is held by whoever reads or replaces ``array``."""
 
     __slots__ = ("__weakref__", "array", "borrowed", "claims", "dims", "draws", "leaf", "loc", "lock", "name",
-                 "pending", "running", "serial", "type", "updated", "version", "watched")  # fmt: skip
+                 "pending", "running", "serial", "type", "updated", "variable", "version", "watched")  # fmt: skip
 
     def __init__(self, array: np.ndarray, type_: TensorType, name: str, loc: Loc | None = None,
                  dims: Labels | None = None):
@@ -48,6 +48,7 @@ class Cell:
         self.pending: Any = None  # the last call that was pushed and uses it (``driver/push.py``)
         self.mark(False, None)
         self.leaf: weakref.ref[Value] | None = None
+        self.variable: weakref.ref[SharedVariable] | None = None
         self.claims: tuple[weakref.ref, ...] = ()  # of calls that do not look whether it is where the last one left it
         self.version = 0  # counts changes of the array
         self.updated = False  # there is a function that updates it
@@ -171,7 +172,7 @@ class SharedVariable(Tensor):
     def __init__(self, value: Value, cell: Cell):
         super().__init__(value)
         self.cell = cell
-        cell.leaf = weakref.ref(value)
+        cell.leaf, cell.variable = weakref.ref(value), weakref.ref(self)
 
     def get_value(self, borrow: bool = False) -> np.ndarray:
         """The array: a copy, or with ``borrow`` the array itself, which later calls may write into (of a state that is
@@ -230,7 +231,10 @@ def _unpickled(value: Value, cell: Cell) -> SharedVariable:
 
 
 def variable_of(cell: Cell) -> SharedVariable:
-    """The variable of a cell; around a new leaf if no graph holds its own any more (a function loaded from a file)."""
+    """The variable of a cell: the user's own, which a dict of theirs finds; another if nobody holds that, around a new
+    leaf if no graph holds its own any more (a function loaded from a file)."""
+    if cell.variable and (known := cell.variable()) is not None:
+        return known
     leaf = cell.leaf() if cell.leaf else None
     return SharedVariable(leaf, cell) if leaf is not None else _restore_at(cell.loc, cell)
 

@@ -11,6 +11,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from symc.errors import InputError, ShapeError, SymcError
 from symc.grad import vmap as vmap_values
 from symc.ir import location
@@ -135,8 +137,8 @@ def _in_axes(in_axes: Any, structure: Nest) -> list[Axis]:
 
 def spread_axes(axes: Any, structure: Nest, what: str) -> list[Axis]:
     """One axis for every leaf of a structure, from a nest of axes in which an item stands for all that is below it."""
-    if axes is None or (isinstance(axes, int) and not isinstance(axes, bool)):
-        return [axes] * structure.count
+    if axes is None or (isinstance(axes, int | np.integer) and not isinstance(axes, bool)):
+        return [None if axes is None else int(axes)] * structure.count
     items = _items(axes, structure)
     if items is None:
         raise InputError(f"vmap: {what} must be an int, None, or have the structure {structure}, not {axes!r:.60}")

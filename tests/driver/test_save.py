@@ -209,3 +209,12 @@ def test_a_file_that_cannot_be_written_is_named_and_leaves_nothing(tmp_path):
         with pytest.raises(OSError, match=re.escape(repr(str(path)))):
             f.save(path)
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+
+
+def test_states_of_a_compiled_function_are_those_that_were_given():
+    """As who looks them up in a dict of their own expects; copies in a loaded function are others."""
+    states = [sc.shared(np.ones(2), f"w{k}") for k in range(3)]
+    f = sc.compile(sum(states), updates={w: w + 1 for w in states})
+    assert all(f.shared[w.name] is w for w in states)
+    name = states.pop().name  # one that only the function holds is made again
+    assert f.shared[name].get_value().tolist() == [1, 1] and f.shared["w0"] is states[0]
