@@ -19,7 +19,8 @@ def no_collections(lasting: bool = False) -> Iterator[None]:
     """
     before, modules = gc.isenabled(), len(sys.modules)
     try:  # from here on, as the handler of a signal may raise after any call
-        gc.disable()
+        if before:  # else whoever began before may end before, and nobody would enable them again
+            gc.disable()
         yield
     finally:
         try:

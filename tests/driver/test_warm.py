@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -128,10 +127,10 @@ def test_every_native_function_is_found_by_its_name() -> None:
     b = sc.input("b", "float64", shape=("n", 16))
     outputs = (sc.linalg.solve(m, b), m @ m.T, 0.5 * (m @ b) + b, sc.linalg.cholesky(m @ m.T), b.T @ m)
     calls = [(rng.normal(size=(n, n)) + 2 * np.eye(n), rng.normal(size=(n, 16))) for n in (6, 160)]
-    f = sc.compile(outputs, [m, b])
+    f = sc.compile(outputs, [m, b], threads=2)
     for args in calls:
         f(*args)
-    recording = sc.compile(outputs, [m, b])._program.found
+    recording = sc.compile(outputs, [m, b], threads=2)._program.found
     found = [Symbol(find(name), name) for _, name in recording["symbols"]]
     assert {s.name.split()[0] for s in found} == {"ndarray", library().name, "own"}
     assert len({s.name.rpartition(" ")[0] for s in found if s.name.startswith("own")}) == 5  # modules
@@ -313,10 +312,7 @@ def test_what_lasts_becomes_old_and_can_still_be_found(monkeypatch: pytest.Monke
     class Node:
         other: object
 
-    for _ in range(500):  # a thread that an earlier test left may still be compiling
-        if gc.isenabled():
-            break
-        time.sleep(0.01)
+    gc.enable()  # Dask leaves them off
     gc.unfreeze()  # the tests, see conftest.py
     gc.collect()
     searches: list[str] = []
@@ -336,6 +332,33 @@ def test_what_lasts_becomes_old_and_can_still_be_found(monkeypatch: pytest.Monke
     gc.collect()
     gc.freeze()
     assert gone() is None and len(kept) + len(more) == 5100
+
+
+def test_collections_are_on_again_when_blocks_of_threads_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ends just when the second has seen that there are none: nobody else would let them begin again."""
+    import gc
+
+    from symc.ir import garbage
+
+    gc.enable()  # Dask leaves them off
+    first, second = garbage.no_collections(), garbage.no_collections()
+    first.__enter__()
+
+    class Interleaved:
+        enable, disable = gc.enable, gc.disable
+
+        @staticmethod
+        def isenabled() -> bool:
+            seen = gc.isenabled()
+            first.__exit__(None, None, None)
+            return seen
+
+    monkeypatch.setattr(garbage, "gc", Interleaved)
+    with second:
+        pass
+    on = gc.isenabled()
+    gc.enable()
+    assert on
 
 
 def test_collections_are_on_again_wherever_a_signal_comes() -> None:
