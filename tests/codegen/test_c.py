@@ -158,6 +158,10 @@ def programs():
     at = sc.input("at", "int64", ("k",))
     yield "gather", [x[:, at], x[at % 5] * 2.0], [x, at], [X, np.array([3, 0, -1, 4])]
     yield "scatter", [x.at[at].add(x[at] * 2.0)], [x, at], [X, np.array([3, 0, 3, 4])]
+    z = sc.input("z", "float64", ("k",))
+    bins = sc.clip((z * 10).astype("int64"), 0, 99)
+    counts = [sc.zeros(100, "int64").at[bins].add(1), sc.zeros(200).at[bins].add(sc.exp(z))]
+    yield "scatter in blocks", counts, [z], [np.linspace(-3, 12, 1001)]
     u = sc.input("u", "uint8", ("n",))
     i = sc.input("i", "int32", ("n",))
     numbers = [np.array([0, 255, 7, 128], "u1"), np.array([-7, 2**31 - 1, 3, -1], "i4")]

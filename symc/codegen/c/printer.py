@@ -160,6 +160,11 @@ class _Function(Texts):
         place = self.element(target)
         self.line(f"{place.ref} = {bare(self.cast(x, place.type).ref)};")
 
+    def memory(self, t: str, n: Scalar) -> Pointer:
+        name = self.fresh("memory")
+        self.head.append(f"  {TYPES[t]} {name}[{n.ref}];")
+        return Pointer(t, name)
+
     def in_table(self, numbers: Sequence[Any], t: str, index: Scalar) -> Scalar:
         return Scalar(t, f"{self.unit.table([self.constant(t, x).ref for x in numbers], t)}[{index.ref}]")
 

@@ -74,7 +74,7 @@ def chunks(loops: Loops, worth: int = WORTH, summed: int = SUMMED) -> Chunks | N
         return Chunks(ceildiv(sums[0], block), 1, time, block)
     if outermost is None or not all(_apart(v) for v in _every(outermost.regions[0])):
         return None
-    dear = worth == 0 or any(v.operands and not v.regions and _scalar(v) > _DEAR for v in _every(loops.region))
+    dear = worth == 0 or any(v.operands and not v.regions and scalar_time(v) > _DEAR for v in _every(loops.region))
     if loops.columns and not dear:
         return None  # memory decides, and half of each row is read slower than the whole
     shape = outermost.attrs["shape"]
@@ -148,11 +148,11 @@ def _picoseconds(region: Region) -> Size:
         elif v.op.name == "load":
             time += _BYTE * v.dtype.itemsize
         elif v.operands and v.op.name != "get":
-            time += _scalar(v)
+            time += scalar_time(v)
     return time
 
 
-def _scalar(v: Value) -> int:
+def scalar_time(v: Value) -> int:
     """Picoseconds of an op on one element, several of which are computed at a time."""
     name, kernel = v.op.name, v.op.facts.kernel
     if kernel == "scalar":

@@ -11,7 +11,7 @@ from symc.codegen.cpu.text import combine, identity, loaded, number, rounded, st
 from symc.codegen.cpu.writer import Row, Target, Writer
 from symc.ir.dim import Size
 from symc.ir.dtypes import computed, is_narrow
-from symc.ir.ops.kernel import fold_result
+from symc.ir.ops.kernel import fold_result, projection
 from symc.ir.ops.reduce import gives_place
 from symc.ir.types import TensorType
 from symc.ir.value import Value
@@ -33,6 +33,13 @@ def kept_rows(v: Value, targets: Mapping[Value, Sequence[tuple[int, Target]]]) -
 def rows_of(out: Writer, kept: Sequence[Target]) -> list[Row]:
     """Names of such rows."""
     return [Row(f"o{k}", out.offset(before, shape)) for k, before, shape in kept]
+
+
+def written_last(values: list[Value]) -> list[Value]:
+    """Values in an order in which rows that are kept are read before results are written into them."""
+    if not any(v.attrs.get("keeps") for v in values):
+        return values
+    return sorted(values, key=lambda v: projection(v)[0].op.name == "generate")
 
 
 def is_long(shape: tuple[Size, ...]) -> bool:

@@ -16,7 +16,8 @@ from symc.codegen.cpu.checks import clamped, emit_check
 from symc.codegen.cpu.chunks import ARGUMENTS, PARTIAL_SUM, Chunks
 from symc.codegen.cpu.columns import emit_columns, is_columns
 from symc.codegen.cpu.first_place import emit_first_place, is_first_place
-from symc.codegen.cpu.folds import Accumulator, fold_parts, is_long, kept_rows, rows_of
+from symc.codegen.cpu.folds import Accumulator, fold_parts, is_long, kept_rows, rows_of, written_last
+from symc.codegen.cpu.scatters import emit_scatters, scatters
 from symc.codegen.cpu.search import emit_bisect, emit_searches, searches
 from symc.codegen.cpu.stores import PUTS
 from symc.codegen.cpu.text import loaded, number, scalar, stored
@@ -118,7 +119,7 @@ class Renderer(Writer):
             arguments.append("words")
             head.append("    stop = False")
         head.insert(0, f"def {self.name}({', '.join(arguments)}):")
-        head += [f"    {name} = {zero}" for name, zero in self.running.items()]
+        head += [f"    {name} = {first}" for name, first in (self.running | self.arrays).items()]
         text = "\n".join(head + self.lines) + "\n"
         return Source(text, tuple(self.sizes), given, tuple(t.dtype for t in types), self.fails, self.chunks,
                       tuple(self.partial), self.polls)
@@ -151,7 +152,7 @@ class Renderer(Writer):
                 self.emit_scalar(number_, env, depth)
             late.clear()
 
-        for v in _written_last(postorder(region.results)):
+        for v in written_last(postorder(region.results)):
             if v in env or v.op.name == "constant" or v.op in PUTS:
                 continue
             waits = any(o in blocked for o in v.operands)
@@ -205,15 +206,8 @@ class Renderer(Writer):
         """Write a pending loop nest and bind the results of its folds."""
         if loop is None:
             return
-        if self.loops.columns and loop.members[0].op.name == "generate" and is_columns(loop.members[0]):
-            emit_columns(self, loop.members[0], env, targets[loop.members[0]], depth)
-            return
-        ranges = cut(loop.members[0]) if len(loop.members) == 1 and loop.members[0].op.name == "generate" else None
-        if ranges is not None:
-            self.emit_parts(loop.members[0], ranges, env, targets.get(loop.members[0], []), depth)
-            return
-        if len(loop.members) == 1 and loop.members[0].op.name == "generate" and searches(loop.members[0]):
-            emit_searches(self, loop.members[0], env, targets.get(loop.members[0], []), depth)
+        first = loop.members[0]
+        if len(loop.members) == 1 and first.op.name == "generate" and self.emit_form(first, env, targets, depth):
             return
         places = [v for v in loop.members if is_first_place(v)]
         for v in places:
@@ -222,6 +216,21 @@ class Renderer(Writer):
             self.bind_folds(v, [place, *rows_of(self, kept)], env)
         if others := [v for v in loop.members if v not in places]:
             self.emit_members(_Loop(loop.shape, others), env, targets, depth)
+
+    def emit_form(self, v: Value, env: dict[Value, str], targets: dict[Value, list], depth: int) -> bool:
+        """Write a generate in a form of its own; False if it has none."""
+        own = targets.get(v, [])
+        if self.loops.columns and is_columns(v):
+            emit_columns(self, v, env, own, depth)
+        elif (ranges := cut(v)) is not None:
+            self.emit_parts(v, ranges, env, own, depth)
+        elif searches(v):
+            emit_searches(self, v, env, own, depth)
+        elif scatters(self, v, env, depth):
+            emit_scatters(self, v, env, own, depth)
+        else:
+            return False
+        return True
 
     def emit_members(self, loop: _Loop, env: dict[Value, str], targets: dict[Value, list], depth: int) -> None:
         """Write folds and generates over one extent."""
@@ -384,14 +393,6 @@ class Renderer(Writer):
             text = scalar(v, [self.expression(o, env) for o in v.operands])
         env[v] = self.fresh("t")
         self.line(depth, f"{env[v]} = {text}")
-
-
-def _written_last(values: list[Value]) -> list[Value]:
-    """Values in an order in which rows that are kept are read before results are written into them."""
-    if not any(v.attrs.get("keeps") for v in values):
-        return values
-    return sorted(values, key=lambda v: projection(v)[0].op.name == "generate")
-
 
 
 __all__ = ["Renderer", "Source", "render"]

@@ -18,9 +18,13 @@ Env = dict[Value, str]
 
 def _store(out: Writer, v: Value, k: int, env: Env, depth: int) -> None:
     """Write, or combine with, the element of result ``k`` that the store names."""
-    kind, dtype = v.attrs["kind"], v.dtype
     x, *place = (out.expression(o, env) for o in v.operands)
-    at = f"o{k}[{out.offset(place, v.attrs['shape'])}]"
+    put(out, v, f"o{k}[{out.offset(place, v.attrs['shape'])}]", x, depth)
+
+
+def put(out: Writer, v: Value, at: str, x: str, depth: int) -> None:
+    """Write an element as a store says, or combine it with what is there."""
+    kind, dtype = v.attrs["kind"], v.dtype
     if kind != "set":
         x = combine(kind, loaded(at, dtype), x, dtype, exact=True)
     out.line(depth, f"{at} = {stored(x, dtype)}")

@@ -40,6 +40,7 @@ class Writer(ABC):
         self.count = 0
         self.names: dict[Value, str] = {}
         self.running: dict[str, str] = {}  # variables that hold the running value of a result: name -> first value
+        self.arrays: dict[str, str] = {}  # arrays of the kernel's own: name -> its memory
         self.chunks = chunks(loops)
         self.partial: list[np.dtype] = []
         self.within: dict[Value, Size] = {}  # indices that were checked, and of what size
@@ -55,6 +56,12 @@ class Writer(ABC):
         name = f"{prefix}{self.count}"
         self.count += 1
         return self.fresh(prefix) if name in DTYPES else name  # i8 is a dtype
+
+    def array(self, t: str, n: int) -> str:
+        """An array of the kernel's own, of n elements of a dtype in memory."""
+        name = self.fresh("m")
+        self.arrays[name] = f"memory({t}, {n})"
+        return name
 
     def size(self, s: Size) -> str:
         """A size as an expression: a number, an argument, or arithmetic on arguments' names."""

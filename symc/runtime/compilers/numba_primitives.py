@@ -197,6 +197,16 @@ def _to_odd(builder, x):
     return builder.bitcast(builder.or_(below, inexact), ir.FloatType())
 
 
+@intrinsic(prefer_literal=True)
+def memory(typingctx, dtype, n):
+    """Memory for a number of elements, while the function runs."""
+
+    def codegen(context, builder, signature, args):
+        return cgutils.alloca_once(builder, context.get_value_type(dtype.instance_type), n.literal_value)
+
+    return types.CPointer(dtype.instance_type)(dtype, n), codegen
+
+
 @intrinsic
 def to_int(typingctx, x):
     """Toward zero; the least i64 outside its range, as x86 does and NumPy therefore gives."""
