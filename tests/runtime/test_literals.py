@@ -41,6 +41,18 @@ def test_integers_divided_by_integers(dtype):
             np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2"])
+def test_all_short_integers_divided_by_numbers(dtype):
+    info = np.iinfo(dtype)
+    x = np.arange(info.min, info.max + 1).astype(dtype)
+    numbers = [3, 5, 7, 10, 11, 100, 127, 129, 255, 641, 10923, 21845, 32767, 32769, 65521, 65535]
+    ds = [np.array(d).astype(dtype) for d in numbers if d <= info.max]
+    found = sc.jit(lambda v: [(v // d, v % d, (v | 1) // d) for d in ds])(x)
+    for d, got in zip(ds, found, strict=True):
+        for g, want in zip(got, (x // d, x % d, (x | np.array(1, dtype)) // d), strict=True):
+            np.testing.assert_array_equal(g, want)
+
+
 def _chain(v, rng, steps):
     """Arithmetic with random numbers, around the ends of 31, 32 and 50 bits too."""
     def number(most):
@@ -142,6 +154,17 @@ def test_short_numbers_take_two_products():
     counts = [_text_of(step.format(e), t).count(" mul i64") for e, t in (
         ("a0[i]", "u16"), ("a0[i] & 1048575", "i64"), ("int_mod(a0[i], 10) * 257", "u8"), ("a0[i]", "i64"))]
     assert [2 * count / counts[0] for count in counts] == [2, 2, 0, 5]
+
+
+def test_sixteen_bits_are_enough_for_short_numbers():
+    """No product is wider, and of a remainder there is one more."""
+    step = "    for i in range(n0):\n        o0[i] = {}(a0[i], 1000)\n"
+    for t in ("i16", "u16"):
+        quotient, rest = (_text_of(step.format(name), t) for name in ("int_floordiv", "int_mod"))
+        assert quotient.count("udiv i16") == rest.count("udiv i16") == rest.count("mul i16") == rest.count(" mul ") > 0
+        assert " mul " not in quotient
+    bytes_ = _text_of(step.replace("1000", "7").format("int_floordiv"), "i8")
+    assert bytes_.count(" mul ") == bytes_.count("mul i16") > 0
 
 
 def test_a_carried_number_is_divided_once():

@@ -38,8 +38,8 @@ def _division(sign: str) -> Callable[[Instructions, Scalar, int | float], Scalar
             return None
         t = "u64" if x.type == "u64" else "i64"
         wide = f.cast(x, t)
-        found = (_by_power(f, sign, wide.ref, d, t) if not d & (d - 1) else _short(f, sign, wide.ref, d, known)
-                 or _counted(f, sign, x, d, known) or _of_halves(f, sign, x, d))
+        found = (_by_power(f, sign, wide.ref, d, t) if not d & (d - 1) else _of_16_bits(f, sign, wide.ref, d, known)
+                 or _short(f, sign, wide.ref, d, known) or _counted(f, sign, x, d, known) or _of_halves(f, sign, x, d))
         return None if found is None else f.cast(f.bounded(Scalar(t, found), divided(sign, known, d, d)), x.type)
 
     return by
@@ -51,16 +51,43 @@ def _by_power(f: Instructions, sign: str, x: str, d: int, t: str) -> str:
     return f.emit(f"{'lshr' if t == 'u64' else 'ashr'} i64 {x}, {d.bit_length() - 1}")
 
 
+def _of_16_bits(f: Instructions, sign: str, x: str, d: int, known: Interval) -> str | None:
+    """A number of 16 bits. Of one with a sign, n = x if x >= 0 else ~x, and floor(x / d) is floor(n / d) or its ~. LLVM
+    makes of a quotient of 16 bits the upper half of a product, for which there is an instruction of vectors; of bytes
+    the product itself has 16 bits."""
+    signed = known[0] < 0
+    if not within(known, (-(2**15), 2**15 - 1) if signed else (0, 2**16 - 1)) or d >= 2 ** (16 - signed):
+        return None
+    most = max(known[1], ~known[0])
+    n = x = f.emit(f"trunc i64 {x} to i16")
+    if signed:
+        negative = f.emit(f"ashr i16 {x}, 15")
+        n = f.emit(f"xor i16 {x}, {negative}")
+    factor, shift = _factor(most, d) if most < 256 else (0, 0)
+    q = (f.emit(f"lshr i16 {f.emit(f'mul i16 {n}, {factor}')}, {shift}") if 0 < most * factor < 2**16
+         else f.emit(f"udiv i16 {n}, {d}"))
+    if signed:
+        q = f.emit(f"xor i16 {q}, {negative}")
+    if sign == "%":
+        q = f.emit(f"sub i16 {x}, {f.emit(f'mul i16 {q}, {d}')}")
+    return f.emit(f"{'sext' if signed and sign == '//' else 'zext'} i16 {q} to i64")
+
+
+def _factor(most: int, d: int) -> tuple[int, int]:
+    """M and s, of which n * M >> s is n // d for all numbers up to one: M, which is 2**s // d + 1, is off by e / d, and
+    no n * e reaches 2**s (Granlund and Montgomery, 1994)."""
+    return next(((2**s // d + 1, s) for s in range(64) if most * (d - 2**s % d) < 2**s), (0, 0))
+
+
 def _short(f: Instructions, sign: str, x: str, d: int, known: Interval) -> str | None:
-    """A number of less than 32 bits, or one that is if some multiple of d is added: q = n * M >> s, where M, which is
-    2**s // d + 1, is off by e / d, and no n * e reaches 2**s (Granlund and Montgomery, 1994). As many bits are used as
-    the product has: bytes are 16 to a vector."""
+    """A number of less than 32 bits, or one that is if some multiple of d is added, by a product. As many bits are used
+    as that has."""
     more = max(0, -(known[0] // d))
     most = known[1] + more * d
-    found = next(((2**s // d + 1, s) for s in range(64) if most * (d - 2**s % d) < 2**s), None)
-    if found is None or most > WORD[1] or d > WORD[1] or found[0] > WORD[1]:
+    found = _factor(most, d)
+    if not 0 < found[0] <= WORD[1] or most > WORD[1] or d > WORD[1]:
         return None
-    word = next(bits for bits in (16, 32, 64) if most * found[0] < 2**bits and found[1] < bits)
+    word = next(bits for bits in (32, 64) if most * found[0] < 2**bits and found[1] < bits)
     n = f.emit(f"add i64 {x}, {more * d}") if more else x
     n = f.emit(f"trunc i64 {n} to i{word}") if word < 64 else f.emit(f"and i64 {n}, {WORD[1]}")
     q = f.emit(f"lshr i{word} {f.emit(f'mul i{word} {n}, {found[0]}')}, {found[1]}")
