@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -99,10 +100,10 @@ def broadcast_shapes(*args: Any) -> tuple[Any, ...]:
 # --- bits -------------------------------------------------------------------------------------------------------------
 
 
-def _bit_places(bitorder: str, name: str) -> np.ndarray:
+def _bit_places(bitorder: str, name: str) -> list[np.uint8]:
     if bitorder not in ("big", "little"):
         raise ShapeError(f"{name}: bitorder is 'big' or 'little', not {bitorder!r}")
-    return np.arange(8, dtype=np.uint8)[:: -1 if bitorder == "big" else 1]
+    return list(map(np.uint8, reversed(range(8)) if bitorder == "big" else range(8)))
 
 
 @public(np.packbits)
@@ -112,12 +113,16 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Tenso
     if t.dtype.kind not in "biu":
         raise DTypeError(f"packbits: bits are bools or integers, not {t.dtype}", values=rows([t]))
     t, axis = along(t, axis, "packbits")
-    t = API["astype"](API["not_equal"](API["moveaxis"](t, axis, -1), 0), np.uint8)
+    t = API["moveaxis"](t, axis, -1)
+    if t.dtype.itemsize > 1:
+        t = API["not_equal"](t, 0)  # less to fill up
     n = t.shape[-1]
     count = (n + 7) // 8
     t = API["pad"](t, (*((0, 0),) * (t.ndim - 1), (0, count * 8 - n)))
-    t = API["left_shift"](API["reshape"](t, (*t.shape[:-1], count, 8)), places)
-    return API["moveaxis"](API["sum"](t, -1, dtype=np.uint8), -1, axis)
+    t = API["reshape"](t, (*t.shape[:-1], count, 8))
+    bits = [API["where"](API["astype"](API["getitem"](t, (Ellipsis, k)), bool), np.uint8(1) << p, np.uint8(0))
+            for k, p in enumerate(places)]
+    return API["moveaxis"](functools.reduce(API["bitwise_or"], bits), -1, axis)
 
 
 @public(np.unpackbits)
@@ -127,8 +132,8 @@ def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bit
     if t.dtype != np.uint8:
         raise DTypeError(f"unpackbits: bytes are uint8, not {t.dtype}", values=rows([t]))
     t, axis = along(t, axis, "unpackbits")
-    t = API["expand_dims"](API["moveaxis"](t, axis, -1), -1)
-    t = API["bitwise_and"](API["right_shift"](t, places), np.uint8(1))
+    t = API["moveaxis"](t, axis, -1)
+    t = API["stack"]([API["bitwise_and"](API["right_shift"](t, p), np.uint8(1)) for p in places], -1)
     t = API["reshape"](t, (*t.shape[:-2], t.shape[-2] * 8))
     if count is not None:
         n = t.shape[-1]

@@ -17,15 +17,20 @@ def texts(part: str) -> Texts:
 @native
 def places(to: array[i64], mask: array[u8], n: i64, size: i64, status: array[i64]):
     """Write ``size`` places, never more; ``status`` is 0 if the mask holds at so many. Without a branch on an element,
-    which may be anything."""
+    which may be anything; nor is it asked for each whether there is room, where there is for eight."""
     found = 0
     for j in range(n >> 3):
-        if word(mask[8 * j :]) != 0:
+        if word(mask[8 * j :]) == 0:
+            continue
+        if found + 8 <= size:
             for k in EIGHT:
-                i = 8 * j + k
+                to[found] = 8 * j + k
+                found += mask[8 * j + k] != 0
+        else:
+            for k in EIGHT:
                 if found < size:
-                    to[found] = i
-                found += mask[i] != 0
+                    to[found] = 8 * j + k
+                found += mask[8 * j + k] != 0
     for rest in range(n & -8, n):
         if found < size:
             to[found] = rest
