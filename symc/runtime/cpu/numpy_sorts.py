@@ -19,7 +19,7 @@ from symc.runtime.cache.machine_code import Symbol
 #: What ``PyArray_GetNDArrayCVersion`` (the first function of the API) says, and which number tells the tables.
 ABI, TABLES = 0x02000000, 365
 #: Where a table has its functions, by what they do: the fast one, and two places further the stable one.
-PLACES = {"sort": 33, "fast": 33, "argsort": 36}
+PLACES = {"sort": 33, "long": 33, "argsort": 36}
 STABLE = 2
 
 
@@ -49,23 +49,16 @@ def _table(dtype: np.dtype) -> Any:
     return ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))
 
 
-def is_stable(dtype: np.dtype) -> bool:
-    """True if the stable function is called: the faster one of bytes, which it counts. (Of zeros of other floats
-    `routines.line_sorts` mends the order.)"""
-    return dtype.itemsize == 1 or dtype == np.float16
-
-
 @cache
 def entry(name: str) -> Symbol:
-    """``sort <dtype>``, for few elements ``fast <dtype>``: int f(line, n, nothing); ``argsort <dtype>``: int f(line,
-    places, n, nothing). They give less than 0 where memory ends. Places of equals may be in any order, unless the
-    dtype has few bytes (``keeps_order``)."""
+    """``sort <dtype>``, and ``long <dtype>`` for long lines: int f(line, n, nothing); ``argsort <dtype>``: int f(line,
+    places, n, nothing). They give less than 0 where memory ends. Places of equals may be in any order, unless the dtype
+    has few bytes (``keeps_order``)."""
     what, dtype = name.split()
-    functions = _table(DTYPES[dtype])
-    stable = keeps_order(DTYPES[dtype]) if what == "argsort" else what == "sort" and is_stable(DTYPES[dtype])
-    return Symbol(functions[PLACES[what] + STABLE * stable], f"line {name}")
+    stable = what != "sort" and keeps_order(DTYPES[dtype])
+    return Symbol(_table(DTYPES[dtype])[PLACES[what] + STABLE * stable], f"line {name}")
 
 
 def keeps_order(dtype: np.dtype) -> bool:
-    """True if places of equals are found in order."""
+    """True if places of equals are found in order, by counting."""
     return dtype.itemsize < 4

@@ -14,13 +14,8 @@ from symc.ir.value import Value
 from symc.runtime import routines
 from symc.runtime.cache.machine_code import Symbol
 from symc.runtime.cpu import numpy_sorts
-from symc.runtime.cpu.arithmetic import at_least
 from symc.runtime.cpu.lowering import Lowering
 from symc.runtime.cpu.native.instructions import Op
-
-#: Up to so many bytes are compared: counting a line's takes 150 ns before it begins.
-COMPARED = 16
-
 
 def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[int],
           reference: Callable[[], None]) -> bool:
@@ -35,10 +30,11 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
     x, axis, code = v.operands[0], v.attrs["axis"], lowering.code
     rows, n, inner = _lines(lowering, x, axis)
     dtype = DTYPE_NAMES[x.dtype]
+    keys = "i16" if dtype == "f16" else dtype
     status = code.keep(np.zeros(1, np.int64))
 
-    def memory(itemsize: int) -> int:
-        return writes[0] if inner == 1 else lowering.workspace(n * itemsize)
+    def memory(itemsize: int, needed: bool = False) -> int:
+        return writes[0] if inner == 1 and not needed else lowering.workspace(n * itemsize)
 
     def function(symbol: Symbol) -> int:
         slot = code.slot()
@@ -53,16 +49,12 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
             function(numpy_sorts.entry(f"sort {dtype}")), function(routines.entry("line_counts", f"count_{dtype}"))])
     elif form.places:  # type: ignore[union-attr]
         code.call(routines.entry("line_sorts", f"argsort_{dtype}"), [
-            writes[0], reads[0], memory(x.dtype.itemsize), memory(8), status, *sizes,
-            function(numpy_sorts.entry(f"argsort {dtype}")), function(numpy_sorts.entry("sort i64"))])
+            writes[0], reads[0], memory(x.dtype.itemsize, keys != dtype), memory(8), status, *sizes,
+            function(numpy_sorts.entry(f"argsort {keys}")), function(numpy_sorts.entry("sort i64"))])
     else:
-        def lines(kind: str) -> None:
-            code.call(routines.entry("line_sorts", f"sort_{dtype}"), [
-                writes[0], reads[0], memory(x.dtype.itemsize), status, *sizes,
-                function(numpy_sorts.entry(f"{kind} {dtype}"))])
-
-        few = at_least(COMPARED, n) if x.dtype.itemsize == 1 else 0
-        lowering.where(few, lambda: lines("fast"), lambda: lines("sort"))
+        code.call(routines.entry("line_sorts", f"sort_{dtype}"), [
+            writes[0], reads[0], memory(x.dtype.itemsize), status, *sizes,
+            function(numpy_sorts.entry(f"sort {keys}")), function(numpy_sorts.entry(f"long {keys}"))])
     lowering.unless_zero(status, reference)
     return True
 
