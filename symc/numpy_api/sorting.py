@@ -134,6 +134,9 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tens
         x = API["take"](x, sorter)
     if x.dtype.kind == "c":
         return _searched_complex(x, API["expand_dims"](y, -1), side)
+    if x.dtype == bool:  # two places are all there are
+        found = Tensor(lookup("searchsorted")(x.value, as_tensor(np.array([False, True])).value, side=side, batch=0))
+        return API["where"](y, API["getitem"](found, 1), API["getitem"](found, 0))
     return Tensor(lookup("searchsorted")(x.value, y.value, side=side, batch=0))
 
 

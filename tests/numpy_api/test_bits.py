@@ -40,3 +40,16 @@ def test_bits_are_unpacked_side_by_side():
     assert len(f.kernels) == 1 and f.source.count("= a0[") == 1 and "range(8)" not in f.source
     a = np.arange(256, dtype="uint8")
     np.testing.assert_array_equal(f(a), np.unpackbits(a))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_bools_have_two_places(side):
+    """They are searched for, whatever number of bools there is."""
+    x, y = sc.input("x", "bool", ("n",)), sc.input("y", "bool", ("m", "k"))
+    f = sc.compile(sc.searchsorted(x, y, side), [x, y])
+    assert ["while" in k.source for k in f.kernels] == [True, False]
+    many = np.random.default_rng(0).random((5, 40)) < 0.5
+    for zeros, ones in ((0, 0), (0, 3), (3, 0), (70, 30), (1, 1)):
+        line = np.repeat([False, True], [zeros, ones])
+        for a in (many, many[:0]):
+            np.testing.assert_array_equal(f(line, a), np.searchsorted(line, a, side))
