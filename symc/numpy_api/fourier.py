@@ -128,22 +128,29 @@ def _scaled(t: Tensor, counts: Sequence[Size], norm: Any, inverse: bool) -> Tens
 
 
 def _lines(t: Tensor, s: Sequence[Any], axes: Sequence[int], inverse: bool, name: str) -> tuple[Tensor, list[Size]]:
-    """Complex transforms along axes, the last first, and how many points each had."""
+    """Complex transforms along axes, the last first, and how many points each had. Of real numbers one half is
+    transformed along the other axes, too."""
     counts: list[Size] = []
+    halved = t.dtype.kind == "f" and len(set(axes)) == len(axes) > 0
     for given, axis in zip(reversed(s), reversed(axes), strict=True):
         counts.append(n := t.value.shape[axis] if given is None else _points(given, name))
         if t.dtype.kind == "f":
-            t = _whole(lookup("rfft")(_fitted(t, n, axis), axis=axis), n, axis, inverse)
+            half = lookup("rfft")(_fitted(t, n, axis), axis=axis)
+            t = Tensor(conjugate(half) if inverse else half)
+            t = t if halved else _whole(t.value, n, axis, ())
         else:
             t = Tensor(lookup("fft")(_fitted(t, n, axis), axis=axis, inverse=inverse))
-    return t, counts
+    return (_whole(t.value, counts[0], axes[-1], axes[:-1]) if halved else t), counts
 
 
-def _whole(half: Value, n: Size, axis: int, inverse: bool) -> Tensor:
-    """The whole spectrum of n real numbers: elements behind the half are conjugates of those before, mirrored."""
+def _whole(half: Value, n: Size, axis: int, others: Sequence[int]) -> Tensor:
+    """The whole spectrum of real numbers, n along an axis, transformed along others as well: elements behind the half
+    are conjugates of those at the opposite place."""
     rest = flip(slice_along(half, axis, 1, n - n // 2 - 1), (axis,))
-    first, last = (half, conjugate(rest)) if not inverse else (conjugate(half), rest)
-    return Tensor(lookup("concat")(first, last, axis=axis))
+    for a in others:
+        first, last = slice_along(rest, a, 0, 1), slice_along(rest, a, 1, rest.shape[a] - 1)
+        rest = lookup("concat")(first, flip(last, (a,)), axis=a)
+    return Tensor(lookup("concat")(half, conjugate(rest), axis=axis))
 
 
 def _transform(a: Any, s: Any, axes: Any, norm: Any, name: str, inverse: bool) -> Tensor:

@@ -16,6 +16,7 @@ import pytest
 
 import symc as sc
 from symc.ir.op import lookup
+from symc.ir.traverse import postorder
 from symc.runtime.cache import object_cache
 from symc.runtime.cache.machine_code import Symbol
 from symc.runtime.cpu import numpy_ffts
@@ -242,6 +243,21 @@ def test_threads_give_the_same_bits(shape: tuple[int, ...], dtype: str) -> None:
     a = numbers(shape, dtype)
     (got,) = check_same(maker(Tensor(lookup("fft")(x.value, axis=1, inverse=False))), a)
     assert_close(got, np.fft.fft(a, axis=1), dtype)
+
+
+@pytest.mark.parametrize("name", ["fftn", "ifftn"])
+@pytest.mark.parametrize("axes", [(0, 1, 2), (2, 0), (-1,), (1, 1), ()])
+def test_of_real_numbers_one_half_is_transformed(name: str, axes: tuple[int, ...]) -> None:
+    """Along the axes after the first one, too, as the other half is its conjugate; not along one that comes again."""
+    for shape in ((4, 6, 5), (1, 3, 8), (2, 1, 1)):
+        x = sc.input("x", "float64", shape)
+        out = getattr(sc.fft, name)(x, axes=axes)
+        if len(set(axes)) == len(axes) > 0:
+            half = int(np.prod(shape)) // shape[axes[-1]] * (shape[axes[-1]] // 2 + 1)
+            made = [v for v in postorder([out.value]) if v.op.name in ("fft", "rfft")]
+            assert [v.type.size for v in made] == [half] * len(axes)
+        a = numbers(shape, "float64")
+        assert_close(sc.compile(out, [x])(a), getattr(np.fft, name)(a, axes=axes), "float64")
 
 
 def test_no_python_runs() -> None:

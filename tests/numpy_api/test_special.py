@@ -219,3 +219,16 @@ def test_orders_have_no_derivative():
         sc.grad(sc.sum(sc.abs(sc.special.hankel1(v, 2 + 0j))), v)
     with pytest.raises(sc.DTypeError, match="order must be real"):
         sc.special.jv(1j * v, 1j * v)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_i0_to_the_last_places(dtype):
+    """Two polynomials by Horner's scheme, an operation for each coefficient."""
+    x = sc.input("x", dtype, ("n",))
+    f = sc.compile(sc.i0(x), [x])
+    (kernel,) = f.kernels
+    assert kernel.source.count("+") < 70
+    a = np.concatenate([np.linspace(-20, 20, 401), [0, 8, np.nextafter(8, 9), 1e-300, 80]]).astype(dtype)
+    want = [mpmath.besseli(0, mpmath.mpf(float(v))) for v in a]
+    units = [abs(float(g) - w) / float(np.spacing(np.dtype(dtype).type(w))) for g, w in zip(f(a), want, strict=True)]
+    assert max(units) < 4
