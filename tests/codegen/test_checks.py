@@ -54,3 +54,37 @@ def test_what_counts_or_places_integers_says_so_too():
         with pytest.raises(sc.IndexingError, match="within an axis of size 0\n"):
             f(np.zeros(0), np.array([0, 0]))
         assert f(np.zeros(0), np.zeros(0, np.int64)).size == 0
+
+
+CLIPS = {
+    "clip": lambda i, n: sc.clip(i, 0, n - 1), "least of greatest": lambda i, n: sc.minimum(sc.maximum(0, i), n - 1),
+    "greatest of least": lambda i, n: sc.maximum(sc.minimum(n - 1, i), 0),
+}  # fmt: skip
+NOT_ALL = {
+    "one more": lambda i, n: sc.clip(i, 0, n), "negative ones": lambda i, n: sc.clip(i, -1, n - 1),
+    "another size": lambda i, n: sc.clip(i, 0, i.shape[0] - 1), "no least": lambda i, n: sc.minimum(i, n - 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("clip", [*CLIPS, *NOT_ALL])
+@pytest.mark.parametrize("name", PLACES)
+def test_clipped_places_are_not_checked(name, clip):
+    """Where there is something to index they are in bounds, and do not wrap around; else no kernel runs."""
+    x, i = sc.input("x", shape=("n",)), sc.input("i", "int64", shape=("m",))
+    clipped = (CLIPS | NOT_ALL)[clip]
+    f = sc.compile(PLACES[name](x, clipped(i, x.shape[0])), [x, i])
+    known = sc.compile(PLACES[name](x, clipped(i, x.shape[0])), [x, i], mode="reference")
+    assert any("bad" in k.source or " < 0)" in k.source for k in f.kernels) == (clip in NOT_ALL)
+    places = np.array([0, -1, -7, 3, 4, 2, 3])
+    for n in (1, 4, 5, 9):
+        array = np.arange(float(n))
+        try:
+            want = known(array, places)
+        except sc.IndexingError:
+            with pytest.raises(sc.IndexingError):
+                f(array, places)
+        else:
+            np.testing.assert_array_equal(f(array, places), want)
+    with pytest.raises(sc.IndexingError, match="within an axis of size 0"):
+        f(np.zeros(0), places)
+    assert f(np.zeros(0), np.zeros(0, np.int64)).size == 0

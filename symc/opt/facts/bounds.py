@@ -13,6 +13,7 @@ from symc.ir.dim import Size, known_nonnegative, product
 from symc.ir.function import Function
 from symc.ir.location import NOWHERE, Inside, add_lines, merge_inside
 from symc.ir.op import splat
+from symc.ir.ops.arithmetic import maximum, minimum
 from symc.ir.ops.compare import eq
 from symc.ir.ops.index import index_operands
 from symc.ir.ops.kernel import bounded, check_index, checked_index
@@ -42,6 +43,24 @@ def in_bounds(index: Value, size: Size) -> bool:
 def indices_checked(v: Value) -> bool:
     """True if all indices of a gather or scatter are known to be in bounds, or there are none."""
     return all(in_bounds(v.operands[k], v.operands[0].shape[a]) for k, a in index_operands(v))
+
+
+def _is_clipped(index: Value, size: Size) -> bool:
+    """True if an index is between 0 and ``size - 1``, or -1 where there is nothing to index, which is out of bounds."""
+    if index.op not in (minimum, maximum):
+        return False
+    ranges = [_range_near(o) for o in index.operands]
+    for (low, high), (first, last) in (ranges, ranges[::-1]):
+        if index.op is minimum and _inside((low, 0), size + 1) and first is not None and first == last == size - 1:
+            return True
+        if index.op is maximum and first == last == 0 and _inside((0, high), size + 1):
+            return True
+    return False
+
+
+def _range_near(v: Value, far: int = 2) -> Range:
+    """The range that follows from a value and a few below it."""
+    return range_of(v, lambda o: _range_near(o, far - 1) if far else UNKNOWN)
 
 
 def _keeps_numbers(v: Value) -> bool:
@@ -88,7 +107,7 @@ class _Checker:
         """The index ``new`` (``old`` in the function as it was), checked if that is needed."""
         size = v.operands[0].shape[axis]
         x = wrapped_index(old)
-        if x is not None and self.facts(x).nonnegative:  # nothing wraps around
+        if x is not None and (self.facts(x).nonnegative or _is_clipped(x, size)):  # nothing wraps around
             old, new = x, self.done[x]
         if in_bounds(new, size):
             return new
