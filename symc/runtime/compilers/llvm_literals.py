@@ -38,7 +38,7 @@ def _division(sign: str) -> Callable[[Instructions, Scalar, int | float], Scalar
             return None
         t = "u64" if x.type == "u64" else "i64"
         wide = f.cast(x, t)
-        found = (_by_power(f, sign, wide.ref, d, t) if not d & (d - 1) else _of_16_bits(f, sign, wide.ref, d, known)
+        found = (_by_power(f, sign, wide.ref, d, t) if not d & (d - 1) else _of_16_bits(f, sign, x, wide.ref, d)
                  or _short(f, sign, wide.ref, d, known) or _counted(f, sign, x, d, known) or _of_halves(f, sign, x, d))
         return None if found is None else f.cast(f.bounded(Scalar(t, found), divided(sign, known, d, d)), x.type)
 
@@ -51,15 +51,15 @@ def _by_power(f: Instructions, sign: str, x: str, d: int, t: str) -> str:
     return f.emit(f"{'lshr' if t == 'u64' else 'ashr'} i64 {x}, {d.bit_length() - 1}")
 
 
-def _of_16_bits(f: Instructions, sign: str, x: str, d: int, known: Interval) -> str | None:
-    """A number of 16 bits. Of one with a sign, n = x if x >= 0 else ~x, and floor(x / d) is floor(n / d) or its ~. LLVM
-    makes of a quotient of 16 bits the upper half of a product, for which there is an instruction of vectors; of bytes
-    the product itself has 16 bits."""
-    signed = known[0] < 0
-    if not within(known, (-(2**15), 2**15 - 1) if signed else (0, 2**16 - 1)) or d >= 2 ** (16 - signed):
+def _of_16_bits(f: Instructions, sign: str, given: Scalar, wide: str, d: int) -> str | None:
+    """A number that is given in 16 bits (others have fewer to a vector before and after). Of one with a sign, n = x if
+    x >= 0 else ~x, and floor(x / d) is floor(n / d) or its ~. LLVM makes of a quotient of 16 bits the upper half of a
+    product, for which there is an instruction of vectors; of bytes the product itself has 16 bits."""
+    known = f.interval(given)
+    if width(given.type) > 16 or known is None or d >= 2 ** (16 - (known[0] < 0)):
         return None
-    most = max(known[1], ~known[0])
-    n = x = f.emit(f"trunc i64 {x} to i16")
+    signed, most = known[0] < 0, max(known[1], ~known[0])
+    n = x = f.emit(f"trunc i64 {wide} to i16")
     if signed:
         negative = f.emit(f"ashr i16 {x}, 15")
         n = f.emit(f"xor i16 {x}, {negative}")
@@ -87,7 +87,7 @@ def _short(f: Instructions, sign: str, x: str, d: int, known: Interval) -> str |
     found = _factor(most, d)
     if not 0 < found[0] <= WORD[1] or most > WORD[1] or d > WORD[1]:
         return None
-    word = next(bits for bits in (32, 64) if most * found[0] < 2**bits and found[1] < bits)
+    word = next(bits for bits in (16, 32, 64) if most * found[0] < 2**bits and found[1] < bits)
     n = f.emit(f"add i64 {x}, {more * d}") if more else x
     n = f.emit(f"trunc i64 {n} to i{word}") if word < 64 else f.emit(f"and i64 {n}, {WORD[1]}")
     q = f.emit(f"lshr i{word} {f.emit(f'mul i{word} {n}, {found[0]}')}, {found[1]}")
