@@ -161,6 +161,9 @@ def programs():
     z = sc.input("z", "float64", ("k",))
     bins = sc.clip((z * 10).astype("int64"), 0, 99)
     counts = [sc.zeros(100, "int64").at[bins].add(1), sc.zeros(200).at[bins].add(sc.exp(z))]
+    small = sc.input("small", "uint8", ("k",))
+    many = np.full(5000, 255, "u1")
+    yield "short sums", [sc.sum(small), sc.count_nonzero(small > 3)], [small], [many]
     yield "scatter in blocks", counts, [z], [np.linspace(-3, 12, 1001)]
     u = sc.input("u", "uint8", ("n",))
     i = sc.input("i", "int32", ("n",))

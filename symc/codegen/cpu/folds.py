@@ -13,7 +13,8 @@ from symc.ir.dim import Size
 from symc.ir.dtypes import computed, is_narrow
 from symc.ir.ops.kernel import fold_result, projection
 from symc.ir.ops.reduce import gives_place
-from symc.ir.types import TensorType
+from symc.ir.traverse import postorder
+from symc.ir.types import DTYPE_NAMES, TensorType
 from symc.ir.value import Value
 
 
@@ -47,13 +48,25 @@ def is_long(shape: tuple[Size, ...]) -> bool:
     return bool(shape) and not (isinstance(shape[-1], int) and shape[-1] <= PARTIAL_SUM)
 
 
-class Accumulator:
-    """The running value of one fold."""
+def short_sum(kind: str, x: Value) -> str:
+    """The dtype that a partial sum of x fits into, if x is an integer of few bits, or a bool, as one of 64, and made of
+    what has not as many: a vector has two or four times as many of them. Else an empty string."""
+    if kind != "add" or x.op.name != "cast" or x.dtype.kind not in "iu" or x.dtype.itemsize < 8:
+        return ""
+    source = x.operands[0].dtype
+    if any(v.dtype.itemsize > 4 for v in postorder([x]) if v.op.name == "load"):
+        return ""
+    few = source.kind in "iu" and source.itemsize <= 2
+    return "u16" if source.kind == "b" else f"{source.kind}32" if few else ""
 
-    def __init__(self, owner: Writer, kind: str, t: TensorType):
-        self.owner, self.kind, self.dtype = owner, kind, t.dtype
+
+class Accumulator:
+    """The running value of one fold. ``short``: the dtype of partial sums, if not its own."""
+
+    def __init__(self, owner: Writer, kind: str, t: TensorType, short: str = ""):
+        self.owner, self.kind, self.dtype, self.short = owner, kind, t.dtype, short
         self.name = owner.fresh("s")
-        self.partial = kind == "add" and t.dtype.kind in "fc"
+        self.partial = kind == "add" and t.dtype.kind in "fc" or bool(short)
         self.chunk = owner.fresh("p") if self.partial else ""
         self.kept = "", t.dtype  # the array of what blocks have found, and its dtype
 
@@ -70,10 +83,14 @@ class Accumulator:
 
     def start_chunk(self, depth: int) -> None:
         if self.partial:
-            self.owner.line(depth, f"{self.chunk} = {identity(self.kind, self.dtype)}")
+            zero = f"{self.short}(0)" if self.short else identity(self.kind, self.dtype)
+            self.owner.line(depth, f"{self.chunk} = {zero}")
 
     def finish_chunk(self, depth: int) -> None:
-        if self.partial:
+        if self.short:
+            found = f"{DTYPE_NAMES[self.dtype]}({self.chunk})"
+            self.owner.line(depth, f"{self.name} = {combine(self.kind, self.name, found, self.dtype)}")
+        elif self.partial:
             self.owner.line(depth, f"{self.name} = {self.name} + {self.chunk}")
 
     def update(self, x: str, depth: int, chunked: bool, position: str) -> None:
@@ -84,6 +101,9 @@ class Accumulator:
             self.owner.line(depth, f"if {position} == 0 or {better}:")
             self.owner.line(depth + 1, f"{self.name} = {position}")
             self.owner.line(depth + 1, f"{best} = {x}")
+            return
+        if chunked and self.short:
+            self.owner.line(depth, f"{self.chunk} = {self.short}({self.chunk} + {self.short}({x}))")
             return
         target = self.chunk if chunked and self.partial else self.name
         self.owner.line(depth, f"{target} = {combine(self.kind, target, x, self.dtype)}")

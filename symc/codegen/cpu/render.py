@@ -16,7 +16,7 @@ from symc.codegen.cpu.checks import clamped, emit_check
 from symc.codegen.cpu.chunks import ARGUMENTS, PARTIAL_SUM, Chunks
 from symc.codegen.cpu.columns import emit_columns, is_columns
 from symc.codegen.cpu.first_place import emit_first_place, is_first_place
-from symc.codegen.cpu.folds import Accumulator, fold_parts, is_long, kept_rows, rows_of, written_last
+from symc.codegen.cpu.folds import Accumulator, fold_parts, is_long, kept_rows, rows_of, short_sum, written_last
 from symc.codegen.cpu.scatters import emit_scatters, scatters
 from symc.codegen.cpu.search import emit_bisect, emit_searches, searches
 from symc.codegen.cpu.stores import PUTS
@@ -235,7 +235,8 @@ class Renderer(Writer):
     def emit_members(self, loop: _Loop, env: dict[Value, str], targets: dict[Value, list], depth: int) -> None:
         """Write folds and generates over one extent."""
         folds = [v for v in loop.members if v.op.name == "fold"]
-        accumulators = {v: [Accumulator(self, k, t) for k, t in fold_parts(v)] for v in folds}
+        accumulators = {v: [Accumulator(self, k, t, short_sum(k, x)) for (k, t), x in
+                            zip(fold_parts(v), v.regions[0].results)] for v in folds}
         every = [a for v in folds for a in accumulators[v]]
         kept = {v: kept_rows(v, targets) for v in folds}
         blocks = depth == 1 and self.chunks is not None and self.chunks.block is not None
