@@ -96,7 +96,7 @@ def _put_block(out: Writer, puts: list[_Put], count: str, depth: int) -> None:
 
 
 class _Put:
-    """What is put into a result: memory for places and values of a block, and tables."""
+    """A result into which elements are put: memory for places and values of a block, and tables."""
 
     def __init__(self, out: Writer, result: Value, number: int, depth: int):
         self.out, self.result, self.tables = out, result, _tables(result, depth)

@@ -117,7 +117,7 @@ def apart(p, q):
 
 @inlined
 def key(bits):
-    """That of a float of 16 bits, as an integer with a sign; and back."""
+    """Key of a float of 16 bits, an integer with a sign; and the float of a key."""
     return bits ^ ((bits >> 15) * 32767)
 
 
