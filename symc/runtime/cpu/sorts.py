@@ -17,6 +17,7 @@ from symc.runtime.cpu import numpy_sorts
 from symc.runtime.cpu.lowering import Lowering
 from symc.runtime.cpu.native.instructions import Op
 
+
 def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[int],
           reference: Callable[[], None]) -> bool:
     """The code of a sort. ``reference``: emits the reference implementation, which raises an error."""

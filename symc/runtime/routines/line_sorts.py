@@ -17,8 +17,8 @@ from symc.codegen.language.native import Open, Outside, T, Texts, array, unlikel
 from symc.ir.dtypes import DTYPES, RECORDS
 
 #: Longer lines are sorted by counting: of 16 bits 2.4 ns an element where vectors of the compared take 3 to 16 (Zen 5,
-#: whose instruction that packs what is less is slow into memory), or there are none; of bytes, which takes 150 ns before
-#: it begins.
+#: whose instruction that packs what is less is slow into memory), or there are none; of bytes, where it takes 150 ns
+#: before it begins.
 LONG, LONG_BYTES = 512, 16
 
 ZEROS = MENDED = KEYS = before = Open
@@ -33,8 +33,9 @@ def texts(name: str) -> Texts:
     functions = {"sort": sort, "argsort": argsort, "top": top, "bottom": top}
     order = (float_above, float_below) if floats else (above, below)
     return {name: (functions[what], {
-        "T": known.memory, "ZEROS": int(floats), "MENDED": int(known.numpy.itemsize >= 4), "LONG": LONG_BYTES if known.numpy.itemsize == 1 else LONG,
-        "KEYS": int(halves), "before": order[what == "bottom"]})}
+        "T": known.memory, "ZEROS": int(floats), "MENDED": int(known.numpy.itemsize >= 4),
+        "LONG": LONG_BYTES if known.numpy.itemsize == 1 else LONG, "KEYS": int(halves),
+        "before": order[what == "bottom"]})}
 
 
 @native
