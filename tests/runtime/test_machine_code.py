@@ -55,6 +55,24 @@ def by_image(text: str, level: int = 2, **imports: int) -> dict[str, int]:
     return image.load(entry.code, imports)
 
 
+def test_code_stays_when_python_has_ended() -> None:
+    """Threads of the pool may still run it then: nothing of Python's keeps it, so nothing that Python ends frees it."""
+    code = """
+import ctypes, gc, sys
+sys.path.insert(0, '.')
+from tests.runtime import test_machine_code as t
+text = "define double @entry(double %x) { %y = fmul double %x, 3.0 ret double %y }"
+found = (t.by_image if t.HAS_IMAGES else t.by_llvm)(text)["entry"]
+f = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)(found)
+for name in [m for m in sys.modules if m.startswith("symc.runtime")]:
+    vars(sys.modules[name]).clear()
+gc.collect()
+print(f(2.0))
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0 and ended.stdout == "6.0\n", ended.stderr
+
+
 Loads = Callable[..., dict[str, int]]
 HAS_IMAGES = linker.linked(object_file("define void @entry() { ret void }"), ["entry"]) is not None
 

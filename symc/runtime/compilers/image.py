@@ -32,12 +32,14 @@ class Image:
     fixed: int
 
 
-_loaded: list[Any] = []  # for as long as the process lives
-
-
 @functools.cache
 def _process() -> Any:
     return ctypes.CDLL(None)
+
+
+def for_good(kept: Any) -> None:
+    """Keeps what holds machine code, when Python has ended too: threads may still run it until the process ends."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
 
 
 def load(image: Image, imports: Mapping[str, int]) -> dict[str, int]:
@@ -52,7 +54,7 @@ def load(image: Image, imports: Mapping[str, int]) -> dict[str, int]:
         _WORD.pack_into(memory, at, imports[name] if name in imports else _address(name))
     if _process().mprotect(ctypes.c_void_p(start), ctypes.c_size_t(image.fixed), mmap.PROT_READ | mmap.PROT_EXEC):
         raise OSError("memory cannot be made executable")
-    _loaded.append(memory)
+    for_good(memory)
     return {name: start + place for name, place in image.places.items()}
 
 

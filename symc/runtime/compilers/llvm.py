@@ -16,6 +16,7 @@ from symc.errors import ExecutionError
 from symc.ir.garbage import no_collections
 from symc.ir.locks import lost, new_lock
 from symc.ir.phases import phase
+from symc.runtime.compilers.image import for_good
 from symc.runtime.compilers.uninterrupted import uninterrupted
 
 #: Whether LLVM's newer linker serves: it puts a file in one piece of memory, where code reaches what it calls.
@@ -25,7 +26,6 @@ JITLINK = os.name != "nt"
 lock = new_lock()
 
 _numbers = itertools.count()
-_loaded: list[Any] = []  # for as long as the process lives
 
 
 def llvm() -> Any:
@@ -151,5 +151,6 @@ def load(code: bytes, exports: Iterable[str], imports: Mapping[str, int]) -> dic
         for name in exports:
             library.export_symbol(name)
         found = library.link(_linker(), f"symc {next(_numbers)}")
-        _loaded.append(found)
+        for_good(_linker())
+        for_good(found)
     return {name: found[name] for name in exports}
