@@ -282,7 +282,7 @@ FORMS: Mapping[str, Callable[[Any, Value, list[Any]], Any]] = {
         o[0], UPLO="L" if x.attrs["lower"] else "U")),
     "svd": lambda sc, x, o: sc.linalg.svd(o[0], full_matrices=x.attrs["full"]),
     "norm": lambda sc, x, o: sc.linalg.norm(o[0], axis=x.attrs["axes"]),
-    **dict.fromkeys(("sort", "argsort", "cumsum", "cumprod"),
-                    lambda sc, x, o: getattr(sc, x.op.name)(o[0], axis=x.attrs["axis"])),
+    **dict.fromkeys(("sort", "argsort"), lambda sc, x, o: getattr(sc, x.op.name)(o[0], axis=x.attrs["axis"])),
+    **dict.fromkeys(("cumsum", "cumprod"), lambda sc, x, o: getattr(sc, x.op.name)(o[0], axis=x.attrs["axis"])),
     **dict.fromkeys(("argmax", "argmin"), lambda sc, x, o: getattr(sc, x.op.name)(o[0], axis=x.attrs["axes"][0])),
 }

@@ -61,9 +61,16 @@ def another_float() -> Iterator[np.dtype]:
     with patch.dict(library.MODULE_OF, dict.fromkeys(FUNCTIONS, "another_float")), \
             patch.dict(dtypes.RECORDS, {d: RECORD}), patch.dict(dtypes.DTYPES, {RECORD.name: d}), \
             patch.dict(dtypes.DTYPE_NAMES, {d: RECORD.name}), patch.dict(dtypes._FOREIGN, {NAME: d, RECORD.name: d}):
-        library.meaning.cache_clear()
+        _forget()
         try:
             yield d
         finally:
             del sys.modules[module]
-            library.meaning.cache_clear()
+            _forget()
+
+
+def _forget() -> None:
+    """Forget what names of the library mean."""
+    library.meaning.cache_clear()
+    if "symc.runtime.compilers.numba_library" in sys.modules:
+        sys.modules["symc.runtime.compilers.numba_library"].everything.cache_clear()

@@ -150,7 +150,7 @@ def test_what_is_left_open_must_be_said() -> None:
 
 @called
 def keeps(n):
-    own = memory(i64, 3)
+    own = memory(i64, n)
     own[0] = n
     return own[0]
 

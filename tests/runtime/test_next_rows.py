@@ -10,7 +10,6 @@ import pytest
 import symc as sc
 from symc.codegen.cpu.render import Source
 from symc.runtime.compilers.llvm_compile import kernel_ir
-from symc.runtime.compilers.llvm_function import _is_helper
 from symc.runtime.compilers.next_rows import LEAST, rows_ahead
 
 #: Of each kernel the operands of which rows are asked for.
@@ -32,7 +31,7 @@ def test_which_kernels_ask(name, dtype):
     x, y = (sc.input(n, dtype, ("n", "m")) for n in "xy")
     f = sc.compile(build(x, y), [x, y])
     (tree,) = ast.parse(f.source).body
-    rows = [r.place.value.id for found in rows_ahead(tree, _is_helper).values() for r in found]
+    rows = [r.place.value.id for found in rows_ahead(tree).values() for r in found]
     assert sorted(rows) == operands
     for shape in ((0, 3), (1, LEAST // 4 - 1), (3, LEAST // 4), (2, LEAST + 7), (5, 2500)):
         a, b = (np.random.default_rng(k).normal(size=shape).astype(dtype) for k in range(2))

@@ -161,6 +161,8 @@ class _Function(Texts):
         self.line(f"{place.ref} = {bare(self.cast(x, place.type).ref)};")
 
     def memory(self, t: str, n: Scalar) -> Pointer:
+        if n.number is None:
+            raise Unsupported("memory for a number that is not known")
         name = self.fresh("memory")
         self.head.append(f"  {TYPES[t]} {name}[{n.ref}];")
         return Pointer(t, name)

@@ -216,6 +216,7 @@ PRIMITIVES: dict[str, Primitive] = {
     "bits32": _prelude("bits32", "f32", "i32"),
     "float32_of": _prelude("float32_of", "i32", "f32"),
     "polled": lambda f, xs: f.constant("bool", False),
+    "memory": lambda f, xs: f.memory(*xs),
     "complex": lambda f, xs: f.pair("c64" if all(x.type == "f32" for x in xs) else "c128", *xs),
     "math.sqrt": _of_float("sqrt"),
     "math.copysign": _of_float("copysign"),

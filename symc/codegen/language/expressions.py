@@ -107,13 +107,13 @@ class Expressions(Spelled):
             return self.loaded(e.id)
         if e.id in self.names:
             return self.names[e.id]
-        found = self.meaning(e.id)
+        found = e.id if e.id in TYPES else self.meaning(e.id)
         if found is None:
             raise Unsupported(f"the name {e.id}")
         if isinstance(found, Helper):
             return self.function(found)
-        if e.id in TYPES or isinstance(found, str):
-            return e.id if e.id in TYPES else found
+        if isinstance(found, str):
+            return found
         if isinstance(found, np.ndarray):
             return tuple(found.tolist())
         return found if isinstance(found, tuple) else self.literal(found)
