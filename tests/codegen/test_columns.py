@@ -92,3 +92,13 @@ func @nothing(%x: f64[n, m]) -> (f64[n, m]) {
 }
 """
     assert check_function(text_, [numbers("f8", (3, 5))]) == 1
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "float32"])
+def test_few_columns_of_short_numbers_are_loops_of_their_own(dtype):
+    def in_blocks(columns):
+        x = sc.input("x", dtype, ("n", columns))
+        return str(BLOCK) in sc.compile(sc.max(x, axis=0), [x]).source
+
+    assert in_blocks("m") and in_blocks(16)
+    assert in_blocks(9) == (dtype == "float32")

@@ -30,6 +30,9 @@ BLOCK = 2048
 #: How many rows are combined at a time, where computing an element takes at most ``SMALL`` ops: more is no faster.
 ROWS, SMALL = 8, 8
 
+#: Fewer columns of bytes or 16-bit numbers are no vector: each is a loop of its own.
+FEW = 16
+
 Env = dict[Value, str]
 
 
@@ -37,9 +40,11 @@ def is_columns(v: Value) -> bool:
     """True if every result of a `generate` is a fold, over some axes, whose running value can live in the result's
     memory."""
     folds = {projection(r)[0] for r in v.regions[0].results}
-    fold = next(iter(folds))
-    return len(folds) == 1 and fold.op.name == "fold" and bool(fold.attrs["shape"]) and all(
-        not gives_place(k) and not is_narrow(t.dtype) for k, t in fold_parts(fold))
+    fold, n = next(iter(folds)), v.attrs["shape"][-1]
+    if len(folds) > 1 or fold.op.name != "fold" or not fold.attrs["shape"]:
+        return False
+    few = isinstance(n, int) and n < FEW
+    return not any(gives_place(k) or is_narrow(t.dtype) or few and t.dtype.itemsize <= 2 for k, t in fold_parts(fold))
 
 
 def emit_columns(out: Writer, v: Value, env: Env, targets: Sequence[tuple[int, Target]], depth: int) -> None:
