@@ -40,10 +40,10 @@ def is_columns(v: Value) -> bool:
     """True if every result of a `generate` is a fold, over some axes, whose running value can live in the result's
     memory."""
     folds = {projection(r)[0] for r in v.regions[0].results}
-    fold, n = next(iter(folds)), v.attrs["shape"][-1]
-    if len(folds) > 1 or fold.op.name != "fold" or not fold.attrs["shape"]:
+    fold, shape = next(iter(folds)), v.attrs["shape"]
+    if not shape or len(folds) > 1 or fold.op.name != "fold" or not fold.attrs["shape"]:
         return False
-    few = isinstance(n, int) and n < FEW
+    few = isinstance(shape[-1], int) and shape[-1] < FEW
     return not any(gives_place(k) or is_narrow(t.dtype) or few and t.dtype.itemsize <= 2 for k, t in fold_parts(fold))
 
 
