@@ -102,3 +102,16 @@ def test_few_columns_of_short_numbers_are_loops_of_their_own(dtype):
 
     assert in_blocks("m") and in_blocks(16)
     assert in_blocks(9) == (dtype == "float32")
+
+
+@pytest.mark.parametrize(("name", "dtype", "stored"), KINDS)
+def test_folds_over_no_axes_are_no_columns(name, dtype, stored):
+    for sizes in (("a",), (1,), ("a", "b")):
+        inner = ", ".join(map(str, sizes))
+        assert check_function(f"""
+func @no_axes(%x: {dtype}[{inner}]) -> ({dtype}[{inner}], {dtype}[{inner}]) {{
+  %0 = {name} %x {{axes = ()}} : {dtype}[{inner}]
+  %1 = {'not' if dtype == 'bool' else 'neg'} %x : {dtype}[{inner}]
+  return %0, %1
+}}
+""", [numbers(stored, tuple(s if isinstance(s, int) else 7 for s in sizes))]) == 1
