@@ -11,6 +11,7 @@ import numpy as np
 from symc.dist.children import Child, share
 from symc.dist.comm import Comm, Shared, job_folder, joined
 from symc.errors import ExecutionError, InputError
+from symc.tensors.sizes import whole
 
 _members: dict[str, Any] = {}
 
@@ -111,6 +112,6 @@ def local(n: int | None = None) -> Comm:
     if n is None:
         raise InputError("dist.local: how many processes?",
                          help="dist.local(2); or python -m symc launch -n 2 train.py")
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+    if (count := whole(n) or 0) < 1:
         raise InputError(f"dist.local: {n!r} processes", help="dist.local(2)")
-    return Group(n) if n > 1 else Comm()
+    return Group(count) if count > 1 else Comm()

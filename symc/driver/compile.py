@@ -19,7 +19,7 @@ from symc.driver.backends import check_target
 from symc.driver.build import build
 from symc.driver.finish import compile_built
 from symc.driver.max_bytes import read_max_bytes
-from symc.driver.modes import check_options, chosen
+from symc.driver.modes import check_options, chosen, read_threads
 from symc.driver.target import target_of
 from symc.errors import SymcError
 from symc.ir.dim import Measured
@@ -136,7 +136,8 @@ def _options(**given: Any) -> dict[str, Any]:
     """Options of a call of ``compile``, with what ``sc.config`` says. Raises for those that do not exist, or not
     together."""
     mode, pipeline, backend = chosen(given["mode"], given["pipeline"], given["backend"], given["device"])
-    check_options(mode, pipeline, given["threads"])
+    check_options(mode, pipeline)
+    given["threads"] = read_threads(given["threads"])
     target = target_of({**given, "backend": backend})
     check_target(target, mode)
     options = dict(given, mode=mode, pipeline=pipeline, backend=backend, device=target.asked,

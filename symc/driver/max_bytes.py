@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from symc.errors import InputError, did_you_mean
 from symc.ir.function import Function, bound_names
 from symc.ir.size_values import names
+from symc.tensors.sizes import whole
 
 if TYPE_CHECKING:
     from symc.codegen.plan.budget import Budget
@@ -26,17 +27,16 @@ def read_max_bytes(given: Any) -> list[Any] | None:
     if isinstance(given, tuple | list) and len(given) == 2:
         given, sizes = given
     count = _bytes(given)
-    good = isinstance(sizes, Mapping) and all(
-        isinstance(k, str) and isinstance(n, int) and not isinstance(n, bool) and n >= 0 for k, n in sizes.items()
-    )
+    numbers = {k: whole(n) for k, n in sizes.items()} if isinstance(sizes, Mapping) else None
+    good = numbers is not None and all(isinstance(k, str) and n is not None and n >= 0 for k, n in numbers.items())
     if count is None or not good:
         raise InputError(f"max_bytes must be a number of bytes, not {given if good else sizes!r}", help=HOW)
-    return [count, dict(sizes)]
+    return [count, numbers]
 
 
 def _bytes(given: Any) -> int | None:
-    if isinstance(given, int) and not isinstance(given, bool) and given > 0:
-        return given
+    if (number := whole(given)) is not None:
+        return number if number > 0 else None
     if isinstance(given, str):
         match = re.fullmatch(r"([0-9][0-9_]*(?:\.[0-9]+)?)\s*([a-z]*)", given.strip().lower())
         if match and match[2] in UNITS:

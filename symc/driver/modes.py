@@ -6,6 +6,7 @@ from typing import Any
 
 from symc.errors import InputError, PipelineError, did_you_mean
 from symc.settings import config, flags
+from symc.tensors.sizes import whole
 
 #: Every mode. What each runs through is in ``symc.driver.stages``.
 MODES = ("default", "fast_compile", "debug", "reference", "nan_guard")
@@ -34,7 +35,7 @@ def chosen(mode: str, pipeline: str | None, backend: str | None, device: Any) ->
     return mode, pipeline, backend
 
 
-def check_options(mode: str, pipeline: str | None, threads: int | None) -> None:
+def check_options(mode: str, pipeline: str | None) -> None:
     """Raise for a mode that does not exist."""
     if not isinstance(mode, str) or mode not in MODES:
         raise PipelineError(f"unknown mode {mode!r}", help=did_you_mean(str(mode), MODES))
@@ -42,5 +43,11 @@ def check_options(mode: str, pipeline: str | None, threads: int | None) -> None:
         raise PipelineError(
             f"a pipeline is a string of pass names, not {pipeline!r}", help="such as 'canonicalize,fold,stabilize,fuse'"
         )
-    if threads is not None and (not isinstance(threads, int) or isinstance(threads, bool) or threads < 1):
-        raise InputError(f"threads must be a positive int, not {threads!r}")
+
+
+def read_threads(given: Any) -> int | None:
+    """The number of threads; None for that of the configuration. Raises InputError for what is no such number."""
+    number = None if given is None else whole(given) or 0
+    if number is not None and number < 1:
+        raise InputError(f"threads must be a positive int, not {given!r}")
+    return number

@@ -18,7 +18,7 @@ from symc.driver.compilation import Saved
 from symc.driver.finish import compile_built
 from symc.driver.function import CompiledFunction
 from symc.driver.max_bytes import read_max_bytes
-from symc.driver.modes import check_options
+from symc.driver.modes import check_options, read_threads
 from symc.driver.saved_file import JUNK, Arrays, SavedFile
 from symc.driver.signature import Slot
 from symc.driver.target import target_of
@@ -143,8 +143,8 @@ def _is_safe(f: Function) -> bool:
 def _options(given: Any) -> dict[str, Any]:
     """The options of ``compile`` as they were saved."""
     options = dict(_OPTIONS, **given)
-    mode, pipeline, threads = options["mode"], options["pipeline"], options["threads"]
-    check_options(mode, pipeline, threads)
+    check_options(options["mode"], options["pipeline"])
+    options["threads"] = read_threads(options["threads"])
     options["max_bytes"] = read_max_bytes(options["max_bytes"])
     if options["specialize"]:
         from symc.driver.specialized import read_specialize

@@ -27,6 +27,7 @@ from symc.ir.locks import new_lock
 from symc.ir.record import replace
 from symc.ir.size_values import names, substitute
 from symc.tensors.pytree import match
+from symc.tensors.sizes import whole
 
 #: The most variants that one function has; the sizes of a variant; makes a function of what was built.
 MOST = 32
@@ -59,7 +60,7 @@ def read_specialize(given: Any) -> Any:
 
 def _numbers(given: Sequence[Any], name: str) -> list[int]:
     for n in given:
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 < n < 2**31:
+        if not 0 < (whole(n) or 0) < 2**31:
             raise InputError(f"specialize: a size{f' of {name}' if name else ''} must be a positive int, not {n!r}",
                              help=_HELP)
     return [int(n) for n in given]

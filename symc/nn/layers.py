@@ -21,6 +21,7 @@ from symc.numpy_api.promotion import rows
 from symc.params.collection import Params
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import located
+from symc.tensors.sizes import entries, holds_entries
 from symc.tensors.tensor import Tensor
 
 
@@ -85,7 +86,7 @@ def convolution(P: Params, x: Any, filters: int, window: Any, stride: Any = 1, p
     if rank < 1:
         raise ShapeError(f"sc.nn.convolution: x has {x.ndim} axes", values=rows([x]),
                          help="x is [samples, channels, *sizes]")
-    sizes = tuple(window) if isinstance(window, list | tuple) else (window,) * rank
+    sizes = entries(window) if holds_entries(window) else (window,) * rank
     channels = known_size(x, 1, "convolution")
     w = check_params(P, "convolution").weight("w", (filters, channels // groups, *sizes), init)
     b = P.weight("b", filters, 0.0) if bias else None

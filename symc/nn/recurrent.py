@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from symc import init as initializers
 from symc import numpy_api as xp
 from symc.errors import InputError, ShapeError, did_you_mean
@@ -20,6 +18,7 @@ from symc.numpy_api.promotion import rows
 from symc.params.collection import Params
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import located
+from symc.tensors.sizes import entries, whole
 from symc.tensors.tensor import Tensor
 from symc.transforms.control import scan
 
@@ -118,7 +117,7 @@ class RNN:
         if kind not in CELLS:
             raise InputError(f"there is no cell {kind!r}", help=did_you_mean(kind, CELLS))
         for what, n in (("inputs", inputs), ("hidden", hidden), ("layers", layers)):
-            if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            if (whole(n) or 0) < 1:
                 raise ShapeError(f"sc.nn.{kind}: {what} is {n!r}",
                                  help=f"layer = sc.nn.{kind}(P, inputs, hidden, layers=1), of numbers; then "
                                       "layer.transduce(xs) of values [time, ..., inputs]")
@@ -140,7 +139,7 @@ class RNN:
         if self.bidirectional:
             raise InputError("a bidirectional network has no steps: it sees the whole sequence",
                              help="transduce(xs), or bidirectional=False")
-        sizes = tuple(batch) if isinstance(batch, list | tuple) else (batch,)
+        sizes = entries(batch)
         return StepState(self, [layer.start(sizes) for layer in self.layers] if states is None else list(states))
 
     def transduce(self, xs: Any, lengths: Any = None, states: Sequence[State] | None = None) -> Tensor:

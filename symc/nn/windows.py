@@ -23,6 +23,7 @@ from symc.ir.value import Value
 from symc.numpy_api.promotion import rows, same_dtype
 from symc.tensors.convert import as_tensor, convert
 from symc.tensors.public import called, located
+from symc.tensors.sizes import holds_entries, size_of
 from symc.tensors.tensor import Tensor
 
 Widths = list[tuple[Size, Size]]
@@ -33,16 +34,16 @@ Steps = dict[str, Any]  # what an op is told about its windows
 
 def _numbers(given: Any, rank: int, name: str, what: str, least: int, among: Sequence[Tensor]) -> tuple[int, ...]:
     """One number for all axes, or one an axis."""
-    entries = tuple(given) if isinstance(given, list | tuple | np.ndarray) else (given,) * rank
-    if len(entries) != rank:
-        raise ShapeError(f"{name}: {what}={given} has {len(entries)} entries", values=rows(among),
+    numbers = tuple(given) if holds_entries(given) else (given,) * rank
+    if len(numbers) != rank:
+        raise ShapeError(f"{name}: {what}={given} has {len(numbers)} entries", values=rows(among),
                          help=f"give one number, or one for each of the last {rank} axes")
-    for k in entries:
-        if isinstance(k, bool) or not isinstance(k, int | np.integer):
+    for k in numbers:
+        if not isinstance(size_of(k), int):
             raise ShapeError(f"{name}: {what}={given!r} is not made of whole numbers", values=rows(among))
         if k < least:
             raise ShapeError(f"{name}: {what}={given} must be at least {least}", values=rows(among))
-    return tuple(int(k) for k in entries)
+    return tuple(int(k) for k in numbers)
 
 
 def _steps(rank: int, name: str, among: Sequence[Tensor], **given: Any) -> Steps:
@@ -63,7 +64,7 @@ def _padding(given: Any, shape: Sequence[Size], window: tuple[Size, ...], stride
             return [(t // 2, t - t // 2) for t in totals]
         raise ShapeError(f"{name}: padding={given!r}", values=rows(among),
                          help='"valid" pads nothing, "same" so that with stride 1 the sizes stay')
-    if isinstance(given, list | tuple | np.ndarray) and any(isinstance(p, list | tuple | np.ndarray) for p in given):
+    if holds_entries(given) and any(map(holds_entries, given)):
         if len(given) != len(shape) or any(np.shape(p) != (2,) for p in given):
             raise ShapeError(f"{name}: padding={given} is not a pair for each of the last {len(shape)} axes",
                              values=rows(among))
@@ -198,7 +199,7 @@ def _pool(name: str, x: Any, window: Any, stride: Any, padding: Any, dilation: A
     t = as_tensor(x)
     if t.dtype.kind not in kinds:
         raise DTypeError(f"{name} is not defined for {DTYPE_NAMES[t.dtype]}", values=rows([t]))
-    rank = len(window) if isinstance(window, list | tuple | np.ndarray) else t.ndim - 2
+    rank = len(window) if holds_entries(window) else t.ndim - 2
     if rank < 1 or rank > t.ndim:
         raise ShapeError(f"{name}: no axes for a window {window}", values=rows([t]),
                          help="x is [samples, channels, *sizes]; a tuple is a window over as many last axes")

@@ -18,7 +18,7 @@ from symc.numpy_api.selection import must_hold
 from symc.tensors.convert import as_tensor, asarray
 from symc.tensors.others import dlpack_array
 from symc.tensors.public import API, called, public
-from symc.tensors.sizes import as_size, known_number, user_shape
+from symc.tensors.sizes import as_size, entries, known_number, user_shape, whole
 from symc.tensors.tensor import Tensor
 
 
@@ -37,12 +37,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
 @public(np.resize)
 def resize(a: Any, new_shape: Any) -> Tensor:
     """The elements in another shape, over again where there are too few."""
-    t, shape = API["ravel"](a), new_shape if isinstance(new_shape, list | tuple) else (new_shape,)
-    out = API["zeros"](tuple(shape), t.dtype)
+    t, shape = API["ravel"](a), entries(new_shape)
+    out = API["zeros"](shape, t.dtype)
     if known_equal(t.value.shape[0], 0) is True:
         return out
     places = API["remainder"](API["arange"](out.size), t.shape[0])
-    return API["reshape"](API["take"](t, places), tuple(shape))
+    return API["reshape"](API["take"](t, places), shape)
 
 
 @public()
@@ -55,7 +55,7 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
 def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Tensor:
     """``func(a, axis)`` for one axis after another; axes that it takes away stay, with size 1."""
     t = as_tensor(a)
-    for axis in axes if isinstance(axes, list | tuple) else [axes]:
+    for axis in entries(axes):
         k = normal_axis(axis, t.ndim, "apply_over_axes", t)
         out = as_tensor(func(t, k))
         out = API["expand_dims"](out, k) if out.ndim == t.ndim - 1 else out
@@ -92,7 +92,7 @@ def einsum_path(*operands: Any, optimize: Any = "greedy") -> tuple[list[Any], st
 @public()
 def broadcast_shapes(*args: Any) -> tuple[Any, ...]:
     """The shape that shapes broadcast to, whose sizes may be symbolic."""
-    shapes = [tuple(map(as_size, s if isinstance(s, list | tuple) else (s,))) for s in args]
+    shapes = [tuple(map(as_size, entries(s))) for s in args]
     of = [Tensor(splat(0, TensorType("f64", s))) for s in shapes]
     return user_shape(broadcast_shape(of, "broadcast_shapes")) if of else ()
 
@@ -148,9 +148,9 @@ def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bit
 
 def _indices(name: str, function: Callable[..., Sequence[np.ndarray]], doc: str) -> None:
     def call(n: int, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
-        if not isinstance(n, int | np.integer):
+        if (size := whole(n)) is None:
             raise ShapeError(f"{name}: the size must be a number, not {n!r}", help=f"sc.{name[:4]} keeps the shape")
-        return tuple(map(as_tensor, function(n, *args, **kwargs)))
+        return tuple(map(as_tensor, function(size, *args, **kwargs)))
     public()(called(call, name, doc))
 
 

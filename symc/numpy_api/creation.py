@@ -19,12 +19,12 @@ from symc.numpy_api.promotion import common_dtype, rows, stretch
 from symc.numpy_api.ufuncs import choose
 from symc.tensors.convert import as_operand, as_tensor, convert, default_float, placed
 from symc.tensors.public import API, called, public
-from symc.tensors.sizes import as_size, size_of, user_size
+from symc.tensors.sizes import as_size, entries, size_of, user_size
 from symc.tensors.tensor import Tensor
 
 
 def _sizes(shape: Any) -> tuple[Size, ...]:
-    out = tuple(as_size(s, "a size") for s in (shape if isinstance(shape, list | tuple) else (shape,)))
+    out = tuple(as_size(s, "a size") for s in entries(shape))
     for s in out:
         if isinstance(s, int) and s < 0:
             raise ShapeError(f"the size {s} is negative")
@@ -198,9 +198,9 @@ def linspace(
 
 
 @public(np.geomspace)
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Tensor:
+def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Tensor:
     """Numbers evenly spaced on a logarithmic scale from ``start`` to ``stop``, which have one sign."""
-    a, b = as_operand(start), as_operand(stop)
+    a, b, num = as_operand(start), as_operand(stop), user_size(as_size(num, "geomspace: the number"))
     wide = common_dtype([a, b, zeros(())])
     a, b = (Tensor(convert(t.value, wide)) for t in (a, b))
     sign = API["sign"](a)

@@ -27,6 +27,7 @@ from symc.numpy_api.promotion import (
 from symc.numpy_api.ufuncs import UFUNCS, choose, truth
 from symc.tensors.convert import as_operand, as_tensor, convert, default_float, inexact_dtype
 from symc.tensors.public import API, called, public
+from symc.tensors.sizes import whole
 from symc.tensors.tensor import Tensor
 
 _COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
@@ -297,13 +298,13 @@ def round(a: Any, decimals: int = 0) -> Tensor:
         raise DTypeError("round: a bool has no decimals", values=rows([t]), help="NumPy's neither; cast first")
     if decimals == 0:
         return API["rint"](t)
-    if not isinstance(decimals, int | np.integer) or abs(decimals) > sys.float_info.max_10_exp:
+    if (count := whole(decimals)) is None or abs(count) > sys.float_info.max_10_exp:
         raise InputError(f"round: decimals, {decimals!r:.40}, must be an int of magnitude up to "
                          f"{sys.float_info.max_10_exp}", values=rows([t]))
-    scale = 10.0 ** abs(int(decimals))
+    scale = 10.0 ** abs(count)
     if t.dtype.kind in "iu":
         return API["multiply"](API["rint"](API["divide"](t, scale)), scale).astype(t.dtype)  # type: ignore[attr-defined]
-    first, last = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+    first, last = ("multiply", "divide") if count > 0 else ("divide", "multiply")
     return API[last](API["rint"](API[first](t, scale)), scale)
 
 

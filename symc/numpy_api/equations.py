@@ -21,6 +21,7 @@ from symc.numpy_api.matrices import alike, eps, floats, linalg, longest, matrix,
 from symc.numpy_api.promotion import rows
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import API
+from symc.tensors.sizes import whole
 from symc.tensors.tensor import Tensor
 
 
@@ -120,10 +121,10 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Tensor:
 def tensorinv(a: Any, ind: int = 2) -> Tensor:
     """The inverse for ``tensordot(a, b, ind)``: the first ``ind`` axes are rows, the others columns."""
     t = as_tensor(a)
-    if not isinstance(ind, int | np.integer) or ind <= 0:
+    if (k := whole(ind) or 0) <= 0:
         raise InputError(f"tensorinv: ind is a positive number of axes, not {ind!r}")
-    shape = (*t.shape[ind:], *t.shape[:ind])
-    return API["reshape"](inv(API["reshape"](t, (math.prod(t.shape[:ind]), math.prod(t.shape[ind:])))), shape)
+    shape = (*t.shape[k:], *t.shape[:k])
+    return API["reshape"](inv(API["reshape"](t, (math.prod(t.shape[:k]), math.prod(t.shape[k:])))), shape)
 
 
 # --- determinants -----------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from symc.numpy_api.promotion import check_times, rows, same_dtype
 from symc.tensors.constants import known_array
 from symc.tensors.convert import as_operand, as_tensor, convert
 from symc.tensors.public import API, called, public
-from symc.tensors.sizes import as_size, size_of, user_size
+from symc.tensors.sizes import as_size, entries, holds_entries, size_of, user_size
 from symc.tensors.tensor import Tensor
 
 
@@ -166,8 +166,8 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Tensor:
 
 def _cuts(n: Size, indices_or_sections: Any, name: str, exact: bool) -> list[tuple[Size, Size] | slice]:
     """(start, size) of every piece of an axis of size n, or what it is a slice of where that depends on sizes."""
-    if isinstance(indices_or_sections, list | tuple | np.ndarray):
-        points = [as_size(i, f"{name}: an index") for i in indices_or_sections]
+    if holds_entries(indices_or_sections):
+        points = [as_size(i, f"{name}: an index") for i in entries(indices_or_sections)]
         if isinstance(n, int) and all(isinstance(p, int) for p in points):
             return [_interval(n, a, b) for a, b in zip([0, *points], [*points, None], strict=True)]
         return [_piece(n, a, b) for a, b in zip([0, *points], [*points, None], strict=True)]
@@ -271,9 +271,9 @@ def fliplr(m: Any) -> Tensor:
 def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Rotated by k quarter turns in the plane of two axes."""
     t = as_tensor(m)
-    if not isinstance(axes, list | tuple) or len(axes) != 2:
+    if len(entries(axes)) != 2:
         raise InputError(f"rot90: a plane has two axes, not {axes}", values=rows([t]))
-    a, b = normal_axes(tuple(axes), t.ndim, "rot90", t)
+    a, b = normal_axes(axes, t.ndim, "rot90", t)
     k %= 4
     if k == 0:
         return t
@@ -355,7 +355,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
     t, axis = along(a, axis, "repeat")
     if isinstance(repeats, Tensor) and repeats.ndim and (known := known_array(repeats.value)) is not None:
         repeats = known
-    one = isinstance(repeats, list | tuple | np.ndarray) and np.shape(repeats) == (1,)
+    one = not isinstance(repeats, Tensor) and holds_entries(repeats) and np.shape(repeats) == (1,)
     k = _count_of(repeats[0] if one else repeats)
     data = as_tensor(repeats) if k is None and isinstance(repeats, Tensor) else None
     if data is not None and not data.ndim:
@@ -380,9 +380,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None) -> Tensor:
 def tile(A: Any, reps: Any) -> Tensor:
     """The whole value ``reps`` times along each axis."""
     t = as_tensor(A)
-    counts: list[Size] = [
-        as_size(r, "tile: a count") for r in (reps if isinstance(reps, list | tuple | np.ndarray) else (reps,))
-    ]
+    counts: list[Size] = [as_size(r, "tile: a count") for r in entries(reps)]
     negative = [k for k in counts if isinstance(k, int) and k < 0]
     if negative:
         raise ShapeError(f"tile: nothing repeats {negative[0]} times", values=rows([t]))

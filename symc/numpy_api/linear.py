@@ -10,13 +10,14 @@ import numpy as np
 
 from symc.errors import InputError, ShapeError
 from symc.ir.dim import known_equal
+from symc.ir.dtypes import computed
 from symc.ir.op import lookup
 from symc.numpy_api.contraction import Label, Labelled, contract, labelled
 from symc.numpy_api.manipulation import expanded, normal_axes
 from symc.numpy_api.promotion import rows, same_dtype
 from symc.tensors.convert import as_tensor, convert, inexact_dtype
 from symc.tensors.public import API, public
-from symc.tensors.sizes import known_number
+from symc.tensors.sizes import entries, holds_entries, known_number, whole
 from symc.tensors.tensor import Tensor
 
 #: What axes can be called in a subscript.
@@ -107,13 +108,13 @@ def _over(x: Tensor, y: Tensor, axes_x: Sequence[int], axes_y: Sequence[int], na
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
     """The sum of products over the last ``axes`` of a and first of b, or over the pairs of axes given."""
     x, y = same_dtype([a, b], "tensordot")
-    if isinstance(axes, int):
-        if not 0 <= axes <= min(x.ndim, y.ndim):
+    if (count := whole(axes)) is not None:
+        if not 0 <= count <= min(x.ndim, y.ndim):
             raise ShapeError(f"tensordot: {axes} axes cannot be summed", values=rows([x, y]))
-        return _over(x, y, range(x.ndim - axes, x.ndim), range(axes), "tensordot")
-    if not isinstance(axes, list | tuple) or len(axes) != 2:
+        return _over(x, y, range(x.ndim - count, x.ndim), range(count), "tensordot")
+    if not holds_entries(axes) or len(axes) != 2:
         raise ShapeError(f"tensordot: axes are a number or two lists, not {axes!r}", values=rows([x, y]))
-    left, right = ([i] if isinstance(i, int) else list(i) for i in axes)
+    left, right = map(entries, axes)
     if len(left) != len(right):
         raise ShapeError(f"tensordot: {len(left)} axes of the first, {len(right)} of the second", values=rows([x, y]))
     return _over(
@@ -224,19 +225,18 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 def matrix_power(a: Any, n: int) -> Tensor:
     """A square matrix to a whole power, by repeated squaring; of its inverse, for a negative one."""
     t = as_tensor(a)
-    if not isinstance(n, int | np.integer):
+    if (power := whole(n)) is None:
         raise InputError(f"matrix_power: the power must be a whole number, not {n!r}")
-    n = int(n)
-    if n < 0:
-        return matrix_power(API["linalg.inv"](t), -n)
+    if power < 0:
+        return matrix_power(API["linalg.inv"](t), -power)
     if t.ndim < 2 or known_equal(t.value.shape[-1], t.value.shape[-2]) is False:
         raise ShapeError("matrix_power: a square matrix is needed", values=rows([t]))
     out, square = None, t
-    while n:
-        if n & 1:
+    while power:
+        if power & 1:
             out = square if out is None else matmul(out, square)
-        n >>= 1
-        square = matmul(square, square) if n else square
+        power >>= 1
+        square = matmul(square, square) if power else square
     return API["broadcast_to"](API["eye"](t.shape[-1], dtype=t.dtype), t.shape) if out is None else out
 
 
@@ -267,7 +267,10 @@ def einsum(subscripts: Any, *operands: Any, optimize: Any = True, dtype: Any = N
     for n in out:
         if n not in known or out.count(n) > 1:
             raise ShapeError(f"einsum: the output label {n!r} must occur once, and in an operand")
-    return Tensor(contract([labelled(t.value, ls) for t, ls in zip(tensors, filled, strict=True)], out))
+    dtype = tensors[0].dtype
+    wide = computed(dtype) if len(tensors) > 2 else dtype  # rounded once, as in NumPy, and not between the products
+    parts = [labelled(convert(t.value, wide), ls) for t, ls in zip(tensors, filled, strict=True)]
+    return Tensor(convert(contract(parts, out), dtype))
 
 
 def _dots(depth: int) -> list[Label]:

@@ -17,7 +17,7 @@ from symc.numpy_api.promotion import at_most_one, broadcast_shape, rows, stretch
 from symc.tensors.callsite import active
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import API, called, public
-from symc.tensors.sizes import as_size, user_size
+from symc.tensors.sizes import as_size, entries, user_size
 from symc.tensors.tensor import Tensor
 
 # --- axes -------------------------------------------------------------------------------------------------------------
@@ -39,10 +39,10 @@ def normal_axes(axis: Any, ndim: int, name: str, t: Tensor | None = None) -> tup
     """Axes counted from the front, in the order given; None means all. Raises ShapeError for a repeated one."""
     if axis is None:
         return tuple(range(ndim))
-    axes = axis if isinstance(axis, list | tuple) else (axis,)
+    axes = entries(axis)
     out = tuple(normal_axis(a, ndim, name, t) for a in axes)
     if len(set(out)) < len(out):
-        raise ShapeError(f"{name}: an axis is given twice in {tuple(axes)}", values=rows([t]) if t is not None else ())
+        raise ShapeError(f"{name}: an axis is given twice in {axes}", values=rows([t]) if t is not None else ())
     return out
 
 
@@ -82,13 +82,11 @@ def reshape(
     """The same elements in another shape; one size may be -1. Raises ShapeError when the numbers of elements differ."""
     t = as_tensor(a)
     shape = newshape if shape is None else shape
-    entries = list(shape) if isinstance(shape, list | tuple) else [shape]
     if order == "F":
-        sizes = entries[::-1]
-        return transpose(reshape(transpose(t), tuple(sizes)))
+        return transpose(reshape(transpose(t), entries(shape)[::-1]))
     if order not in ("C", "A"):
         raise ShapeError(f"reshape: order is 'C' or 'F', not {order!r}")
-    sizes = [as_size(e, "reshape: a size") for e in entries]
+    sizes = [as_size(e, "reshape: a size") for e in entries(shape)]
     return Tensor(in_shape(_sized(t, sizes), _fill_in(t, sizes)), t.weak and not sizes)
 
 
@@ -197,8 +195,7 @@ def expand_dims(a: Any, axis: Any = 0) -> Tensor:
     t = as_tensor(a)
     if axis is None:
         raise InputError("expand_dims: the axis is an int or a tuple of ints, not None", values=rows([t]))
-    count = len(axis) if isinstance(axis, list | tuple) else 1
-    return Tensor(expanded(t.value, normal_axes(axis, t.ndim + count, "expand_dims", t)))
+    return Tensor(expanded(t.value, normal_axes(axis, t.ndim + len(entries(axis)), "expand_dims", t)))
 
 
 @public(np.squeeze, memory="view")
@@ -223,8 +220,7 @@ def squeeze(a: Any, axis: Any = None) -> Tensor:
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Tensor:
     """The value repeated along new axes and axes of size 1."""
     t = as_tensor(array)
-    entries = shape if isinstance(shape, list | tuple) else (shape,)
-    sizes = tuple(as_size(e, "broadcast_to: a size") for e in entries)
+    sizes = tuple(as_size(e, "broadcast_to: a size") for e in entries(shape))
     have = t.value.shape
     want = sizes[len(sizes) - len(have):] if len(sizes) >= len(have) else None
     if want is None or any(h != 1 and known_equal(h, w) is False for h, w in zip(have, want, strict=True)):

@@ -18,7 +18,7 @@ from symc.numpy_api.manipulation import normal_axis
 from symc.numpy_api.promotion import rows
 from symc.tensors.convert import as_tensor, placed
 from symc.tensors.public import API, public
-from symc.tensors.sizes import as_size, user_size
+from symc.tensors.sizes import as_size, holds_entries, user_size
 from symc.tensors.tensor import Tensor
 
 #: Modes of a statistic, and the function of each.
@@ -30,25 +30,18 @@ MODES = {"constant": "constant_values", "edge": "", "reflect": "reflect_type", "
 
 def _pairs(given: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
     """NumPy's forms of a pad width: one number, one pair, or a pair an axis."""
-    if not isinstance(given, list | tuple | np.ndarray):
+    if not holds_entries(given):
         return [(given, given)] * ndim
-    entries = list(given)
-    if len(entries) == 1:
-        return (
-            _pairs(entries[0], ndim, name)
-            if not isinstance(entries[0], list | tuple | np.ndarray) or len(entries[0]) == 2
-            else _pairs(entries[0][0], ndim, name)
-        )
-    nested = [isinstance(e, list | tuple | np.ndarray) for e in entries]
-    if len(entries) == 2 and not any(nested):
-        return [(entries[0], entries[1])] * ndim
-    if len(entries) != ndim or any(n and len(e) not in (1, 2) for e, n in zip(entries, nested, strict=True)):
+    if len(given) == 1:
+        return _pairs(given[0] if not holds_entries(given[0]) or len(given[0]) == 2 else given[0][0], ndim, name)
+    nested = [*map(holds_entries, given)]
+    if len(given) == 2 and not any(nested):
+        return [(given[0], given[1])] * ndim
+    if len(given) != ndim or any(n and len(e) not in (1, 2) for e, n in zip(given, nested, strict=True)):
         raise ShapeError(
-            f"{name}: {len(entries)} pairs for {ndim} axes", help="give one number, one pair, or a pair an axis"
+            f"{name}: {len(given)} pairs for {ndim} axes", help="give one number, one pair, or a pair an axis"
         )
-    return [
-        tuple(e) if n and len(e) == 2 else (e[0], e[0]) if n else (e, e) for e, n in zip(entries, nested, strict=True)
-    ]  # type: ignore[misc]
+    return [(e[0], e[-1]) if n else (e, e) for e, n in zip(given, nested, strict=True)]
 
 
 @public(np.pad)
@@ -169,7 +162,7 @@ def _pad_far(t: Tensor, axis: int, low: Size, high: Size, mode: str, odd: bool) 
 
 def _pad_constant(t: Tensor, widths: list[tuple[Size, Size]], fill: Any) -> Tensor:
     v = t.value
-    if not isinstance(fill, list | tuple | np.ndarray):
+    if not holds_entries(fill):
         scalar_fill = placed(fill, v.dtype, "pad")
         if all(w == 0 for pair in widths for w in pair):
             return t

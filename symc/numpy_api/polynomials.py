@@ -17,7 +17,7 @@ from symc.numpy_api.linear import conjugated
 from symc.numpy_api.promotion import check_times, rows, same_dtype
 from symc.tensors.convert import as_tensor, default_complex, default_float, inexact_dtype
 from symc.tensors.public import API, public
-from symc.tensors.sizes import as_size, known_number, user_size
+from symc.tensors.sizes import as_size, known_number, user_size, whole
 from symc.tensors.tensor import Tensor
 
 #: Up to how many terms a convolution is written out.
@@ -224,10 +224,10 @@ def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: 
     ``full``: also residuals, rank, singular values and rcond; ``cov``: also the covariances of the coefficients.
     """
     xs, ys = (API["astype"](t, inexact_dtype(t.dtype)) for t in map(as_tensor, (x, y)))
-    if not isinstance(deg, int | np.integer) or deg < 0:
+    if (degree := whole(deg)) is None or degree < 0:
         raise InputError(f"polyfit: the degree is a number from 0 up, not {deg!r}",
                          help="for some powers alone: sc.linalg.lstsq")
-    order, n = int(deg) + 1, xs.shape[0] if xs.ndim else 0
+    order, n = degree + 1, xs.shape[0] if xs.ndim else 0
     if xs.ndim != 1 or ys.ndim not in (1, 2) or known_equal(xs.value.shape[0], ys.value.shape[0]) is False:
         raise ShapeError("polyfit: x is a vector, y a vector or matrix of as many rows", values=rows([xs, ys]))
     several = cov and cov != "unscaled" and not full and not isinstance(n, int)

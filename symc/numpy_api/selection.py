@@ -16,7 +16,7 @@ from symc.numpy_api.parsed_index import wrapped_size
 from symc.numpy_api.promotion import broadcast_shape, of_shape, rows, same_dtype
 from symc.tensors.convert import as_tensor, placed
 from symc.tensors.public import API, called, public
-from symc.tensors.sizes import as_size, known_number, size_of, user_size
+from symc.tensors.sizes import as_size, entries, known_number, size_of, user_size
 from symc.tensors.tensor import Tensor
 
 #: Among how many elements a search is no faster than comparing all.
@@ -198,7 +198,13 @@ def array_equiv(a1: Any, a2: Any) -> Tensor:
 def block(arrays: Any) -> Tensor:
     """Nested lists of blocks joined: the innermost along the last axis, the next along the one before it, and so on."""
     def depth(item: Any) -> int:
-        return 1 + max(map(depth, item)) if isinstance(item, list) else 0
+        if not isinstance(item, list | tuple):
+            return 0
+        found = set(map(depth, item))
+        if isinstance(item, tuple) or len(found) != 1:
+            raise InputError(f"block: blocks are arranged in lists that are nested equally deep, not in {item!r:.60}",
+                             help="sc.block([[A, B], [C, D]]); sc.concatenate and sc.stack take tuples, too")
+        return 1 + found.pop()
 
     def dims(item: Any) -> int:
         return max(map(dims, item)) if isinstance(item, list) else as_tensor(item).ndim
@@ -230,7 +236,7 @@ def ix_(*args: Any) -> tuple[Tensor, ...]:
 
 def _strides(shape: Any, order: str, name: str) -> tuple[tuple[Size, ...], list[int]]:
     """The sizes, and their axes from the one whose index changes slowest."""
-    sizes = tuple(as_size(s) for s in (shape if isinstance(shape, list | tuple | np.ndarray) else (shape,)))
+    sizes = tuple(as_size(s) for s in entries(shape))
     if order not in ("C", "F"):
         raise ShapeError(f"{name}: order is 'C' or 'F', not {order!r}")
     return sizes, list(range(len(sizes)))[:: 1 if order == "C" else -1]
@@ -292,7 +298,7 @@ def diag_indices_from(arr: Any) -> tuple[Tensor, ...]:
 def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Tensor:
     """The windows of a value, one for each place where it fits; their axes are the last ones."""
     t = as_tensor(x)
-    shape = tuple(window_shape) if isinstance(window_shape, list | tuple | np.ndarray) else (window_shape,)
+    shape = entries(window_shape)
     axes = normal_axes(tuple(range(t.ndim)) if axis is None else axis, t.ndim, "sliding_window_view", t)
     if len(shape) != len(axes):
         raise ShapeError(f"sliding_window_view: {len(shape)} sizes of windows for {len(axes)} axes", values=rows([t]))

@@ -19,6 +19,7 @@ from symc.errors import DTypeError, InputError, ShapeError, did_you_mean
 from symc.ir.types import DTYPE_NAMES, as_dtype
 from symc.random.generator import Generator
 from symc.tensors.public import located
+from symc.tensors.sizes import entries, whole
 from symc.tensors.state import SharedVariable, shared
 from symc.tensors.tensor import Tensor
 
@@ -46,9 +47,9 @@ class Params(Mapping[str, SharedVariable]):
     """
 
     def __init__(self, seed: int = 0, dtype: Any = "float32"):
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        if (number := whole(seed)) is None or number < 0:
             raise InputError(f"sc.Params: the seed is {seed!r}", help="a whole number that is not negative")
-        self._store, self.path = _Store(int(seed), dtype), ""
+        self._store, self.path = _Store(number, dtype), ""
 
     # --- what there is ------------------------------------------------------------------------------------------------
 
@@ -212,12 +213,12 @@ class Params(Mapping[str, SharedVariable]):
 
 
 def _sizes(shape: Any, path: str) -> tuple[int, ...]:
-    entries = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
-    for n in entries:
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
+    sizes = entries(shape)
+    for n in sizes:
+        if (number := whole(n)) is None or number < 0:
             raise ShapeError(f"{path}: {n!r} in the shape of a parameter is not a size that is known",
                              help="sizes of parameters are whole numbers; declare them in the inputs: shape=('n', 784)")
-    return tuple(int(n) for n in entries)
+    return tuple(int(n) for n in sizes)
 
 
 def _count(state: SharedVariable) -> int:

@@ -26,7 +26,7 @@ from symc.ir.value import Value
 from symc.numpy_api.promotion import broadcast_shape, common_dtype, stretch
 from symc.tensors.convert import as_tensor, convert, default_float
 from symc.tensors.public import located
-from symc.tensors.sizes import as_size
+from symc.tensors.sizes import as_size, entries
 from symc.tensors.tensor import Tensor
 
 U64, U32, I64, F64 = DTYPES["u64"], DTYPES["u32"], DTYPES["i64"], DTYPES["f64"]
@@ -89,9 +89,8 @@ MAKE_KEY = "make one: key = sc.random.key(seed); more: sc.random.split(key, n); 
 
 def sizes(shape: Any, name: str) -> tuple[Size, ...]:
     """A shape as users give it: an int, a size, or a tuple or list of them."""
-    items = shape if isinstance(shape, list | tuple) else (shape,)
     try:
-        out = tuple(as_size(s) for s in items)
+        out = tuple(as_size(s) for s in entries(shape))
     except ShapeError:
         raise ShapeError(f"{name}: the shape is an int, a size or a tuple of them, not {_brief(shape)}",
                          help="loc, scale, low and high are given by name") from None  # fmt: skip

@@ -83,7 +83,7 @@ def _check_name(name: str, given: Any) -> None:
         known = [*ELEMENTS, "between", *_STRUCTURES]
         hint = f"it is called {_OTHER_NAMES[name]}" if name in _OTHER_NAMES else did_you_mean(name, known)
         raise InputError(f"assume: nothing is known of {name!r}", help=hint or "known are: " + ", ".join(known))
-    if name != "between" and given is not True:
+    if name != "between" and not (isinstance(given, bool | np.bool_) and given):
         raise InputError(
             f"assume: {name}={given!r} promises nothing",
             help=f"leave it out, or promise {name}=True" + (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import re
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral, Number
 from typing import Any
 
@@ -219,6 +219,22 @@ def size_of(item: Any) -> Size | None:
         if of_handler(e):
             raise
         return None
+
+
+def whole(item: Any) -> int | None:
+    """The number that an integer of Python or NumPy is, also in an array without axes; else None."""
+    n = size_of(item)
+    return n if isinstance(n, int) else None
+
+
+def entries(given: Any) -> tuple[Any, ...]:
+    """What a shape or other numbers for axes hold: the items of a sequence or vector, or one that is alone."""
+    return tuple(given) if holds_entries(given) else (given,)
+
+
+def holds_entries(given: Any) -> bool:
+    """True of lists, tuples, ranges and arrays with axes."""
+    return isinstance(given, Sequence) and not isinstance(given, str) or bool(getattr(given, "ndim", 0))
 
 
 def named_size(item: Any, what: str) -> Size:

@@ -30,7 +30,7 @@ NO_OPERANDS = {
     "three matrices, or one and a function; see test_matrix_functions": "linalg.solve_sylvester linalg.funm",
     "operands go together; see test_numpy_keywords": "linalg.solve_banded polyfit",
     "a dtype is the operand; see the test of dtype=": "astype",
-    "indices and counts, integers by definition": "one_hot ravel_multi_index",
+    "indices and counts, integers by definition": "one_hot",
     "operands come from another function": "linalg.cho_factor linalg.cho_solve linalg.lu_solve",
 }
 

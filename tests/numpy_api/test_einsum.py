@@ -120,3 +120,15 @@ def test_gradients():
     formula = "ij,jk,kl,l->i"
     args = [sc.input(f"x{k}", "float64", s) for k, s in enumerate(((3, 4), (4, 5), (5, 6), (6,)))]
     sc.verify_grad(lambda *xs: sc.sum(sc.tanh(sc.einsum(formula, *xs))), [RNG.normal(size=a.shape) * 0.4 for a in args])
+
+
+@pytest.mark.parametrize("formula", ["ij,jk,kl->il", "i,ij,j->", "ij,jk,ki->", "ij,jk->ik"])
+def test_half_precision_is_rounded_once(formula):
+    """Products of the first two exceed its range, those of all do not."""
+    operands = formula.partition("->")[0].split(",")
+    arrays = [np.random.default_rng(k).uniform(100, 200, (12,) * len(o)).astype("f2") for k, o in enumerate(operands)]
+    arrays[-1] = (arrays[-1] / np.float32(199999)).astype("f2")
+    want = np.einsum(formula, *[a.astype("f8") for a in arrays]).astype("f2")
+    inputs = [sc.input(f"x{k}", "float16", ("n",) * a.ndim) for k, a in enumerate(arrays)]
+    got = sc.compile(sc.einsum(formula, *inputs), inputs)(*arrays)
+    np.testing.assert_array_max_ulp(got, want, 1)
