@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from symc.errors import InputError, ShapeError
-from symc.ir.dim import floordiv, known_equal
+from symc.ir.dim import floordiv, known_equal, known_nonnegative
 from symc.ir.dtypes import finfo
 from symc.ir.op import lookup
 from symc.ir.ops.ensure import at_least
 from symc.ir.size_extremes import maximum, minimum
+from symc.ir.value import Value
 from symc.numpy_api.linear import conjugated
 from symc.numpy_api.promotion import check_times, rows, same_dtype
 from symc.tensors.convert import as_tensor, default_complex, default_float, inexact_dtype
@@ -105,7 +106,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
         raise ShapeError("convolve: a vector is empty", values=rows([x, y]))
     x, y = (Tensor(at_least(t.value, 0, 1)) for t in (x, y))
     if not isinstance(k, int) or k > FEW:
-        return _middle(_full(x, y), n, k, mode)
+        return _valid(x, API["flip"](y)) if mode == "valid" else _middle(_full(x, y), n, k, mode)
     # Products are padded, not what is multiplied: an infinity times the zeros around would be nan.
     terms = [API["pad"](API["multiply"](x, API["getitem"](y, i)), (i, k - 1 - i)) for i in range(k)]
     return _middle(functools.reduce(API["add"], terms), n, k, mode)
@@ -119,6 +120,29 @@ def _full(x: Tensor, y: Tensor) -> Tensor:
     signal, taps = (lookup("reshape")(t.value, shape=(1, 1, *t.value.shape)) for t in (x, y))
     size = signal.shape[2] + taps.shape[2] - 1
     return Tensor(lookup("reshape")(lookup("conv_input")(signal, taps, size=(size,)), shape=(size,)))
+
+
+def _valid(x: Tensor, y: Tensor) -> Tensor:
+    """Sums of products of the longer of two vectors with the other, at every place within it; from the back if that is
+    ``y``. Which it is may be known in a call alone."""
+    x, y = same_dtype([x, y], "convolve")
+    if x.dtype.kind == "b":
+        return API["astype"](_valid(API["astype"](x, np.int64), API["astype"](y, np.int64)), np.bool_)
+    n, k = (known_number(s, s) for s in (x.value.shape[0], y.value.shape[0]))
+    if known_nonnegative(n - k):
+        return Tensor(_windows(x.value, y.value))
+    if known_nonnegative(k - n):
+        return Tensor(_windows(y.value, x.value, turned=True))
+    both, long = API["concatenate"]([x, y]), user_size(maximum(n, k))
+    both = API["where"](API["greater_equal"](user_size(n), user_size(k)), both, API["flip"](both))
+    return Tensor(_windows(both[:long].value, both[long:].value))
+
+
+def _windows(signal: Value, taps: Value, turned: bool = False) -> Value:
+    a, b = (lookup("reshape")(v, shape=(1, 1, *v.shape)) for v in (signal, taps))
+    out = lookup("conv")(a, b, stride=(1,), dilation=(1,), groups=1)
+    out = lookup("reshape")(out, shape=(out.shape[2],))
+    return API["flip"](Tensor(out)).value if turned else out
 
 
 def _middle(full: Tensor, n: Any, k: Any, mode: str, turned: bool = False) -> Tensor:
@@ -137,6 +161,8 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     x, y = as_tensor(a), as_tensor(v)
     if mode not in ("valid", "same", "full"):
         raise InputError(f"correlate: mode is 'valid', 'same' or 'full', not {mode!r}", values=rows([x, y]))
+    if mode == "valid":
+        return convolve(x, API["flip"](conjugated(y)), mode)
     full = convolve(x, API["flip"](conjugated(y)), "full")
     return _middle(full, x.shape[0], y.shape[0], mode, turned=True)
 

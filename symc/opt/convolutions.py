@@ -34,9 +34,10 @@ from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.terms import size_like
 from symc.opt.loops.edit import Edit
 
-#: Picoseconds that a product of float64 takes (in `conv_filter`, whose sums are long), an element of a window besides,
-#: and a point of a transform (of float32 half of a product and of a point).
-PRODUCT, IN_FILTER, ELEMENT, POINT = 80, 200, 30_000, 9_000
+#: Picoseconds that a product of float64 takes (in `conv_filter`, whose sums are long), an element of a window besides
+#: (on one axis where windows lie within the array), and a point of a transform (of float32 half of a product and of a
+#: point).
+PRODUCT, IN_FILTER, ELEMENT, ON_ONE_AXIS, POINT = 80, 200, 30_000, 1_000, 9_000
 #: What unknown sizes may be, for comparing ways.
 TRIED = (1, 16, 256, 4096, 1 << 16)
 #: Transforms have multiples of so many points (their number is then a product of small primes): on one axis, on one
@@ -100,7 +101,8 @@ def _ways(v: Value) -> list[Way] | None:
     inner = (v if v.op is conv else w if v.op is conv_filter else x).shape[2:]
     each = IN_FILTER if v.op is conv_filter else PRODUCT
     direct: Size = product((lines, *inner, *window)) * (each * unit) // 8
-    ways: list[Way] = [(direct + product(window) * ELEMENT, _same)]
+    element = ON_ONE_AXIS if len(window) == 1 and v.op is not conv_input else ELEMENT
+    ways: list[Way] = [(direct + product(window) * element, _same)]
     if v.op is conv_input and len(window) == 1 and lines == 1:
         ways.append((direct + inner[0] * ELEMENT, _swapped))
     points = product((*(_points(n, len(window)) for n in _extents(v)), 3 * lines))
@@ -109,9 +111,9 @@ def _ways(v: Value) -> list[Way] | None:
 
 
 def _tried(unknown: Sequence[str]) -> list[dict[str, int]]:
-    """Sizes to compare ways at: all alike, and one large beside small ones."""
+    """Sizes to compare ways at: all alike, and one large beside small ones, and beside quarters of it."""
     return [dict.fromkeys(unknown, n) for n in TRIED] + [
-        {**dict.fromkeys(unknown, TRIED[0]), n: TRIED[-1]} for n in unknown]
+        {**dict.fromkeys(unknown, others), n: TRIED[-1]} for others in (TRIED[0], TRIED[-1] // 4) for n in unknown]
 
 
 def _same(v: Value) -> Value:

@@ -115,3 +115,12 @@ func @no_axes(%x: {dtype}[{inner}]) -> ({dtype}[{inner}], {dtype}[{inner}]) {{
   return %0, %1
 }}
 """, [numbers(stored, tuple(s if isinstance(s, int) else 7 for s in sizes))]) == 1
+
+
+def test_rows_that_are_combined_at_a_time():
+    """As many as are worth it by what an element reads and takes; constants and indices are no work."""
+    x, y, z = map(sc.matrix, "xyz")
+    for e, rows in ((x * y, ROWS), (2 * x + 1, ROWS), (x * y * z, 2), (abs(x - y) * (x + 1) * y, 2),
+                    (sum(sc.sin(k * x) * y for k in range(1, 7)), 1)):
+        source = sc.compile(e.sum(0)).source
+        assert f"& -{rows}" in source if rows > 1 else "& -" not in source

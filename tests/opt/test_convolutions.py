@@ -30,6 +30,20 @@ def test_every_way_gives_the_same(dtype):
             np.testing.assert_allclose(a, b, rtol=0, atol=(1e-12 if dtype == "float64" else 1e-5) * np.abs(b).max())
 
 
+@pytest.mark.parametrize("sizes", [("n", "m"), ("n", "n")], ids=["any", "equal"])
+@pytest.mark.parametrize("name", ["convolve", "correlate"])
+def test_valid_is_made_of_what_lies_within_alone(name, sizes):
+    """Whichever vector is longer: as many products as NumPy, or transforms; not those of the full convolution."""
+    x, y = (sc.input(v, "float64", (n,)) for v, n in zip("xy", sizes, strict=True))
+    f = _compiled(getattr(sc, name)(x, y, mode="valid"), x, y)
+    assert "conv_input" not in f.dump() and ("rfft" in str(f.plan)) == (sizes == ("n", "m"))
+    rng = np.random.default_rng(3)
+    for n, k in ((5, 5), (30, 29), (30, 3), (3, 30), (3000, 1200), (1200, 3000), (1, 1)):
+        if sizes == ("n", "m") or n == k:
+            a, b = rng.normal(size=n), rng.normal(size=k)
+            np.testing.assert_allclose(f(a, b), getattr(np, name)(a, b, "valid"), rtol=1e-11, atol=1e-10)
+
+
 def test_what_is_not_finite_is_computed_directly():
     x, y = np.random.default_rng(1).normal(size=(2, 3000))
     x[5], x[700] = np.inf, np.nan

@@ -18,7 +18,7 @@ from symc.codegen.kernel.index_splitting import COMPARES, Interval, part, size_o
 from symc.codegen.language.syntax import Unsupported
 from symc.ir.dim import Size
 from symc.ir.dtypes import is_narrow
-from symc.ir.ops.kernel import projection
+from symc.ir.ops.kernel import load, projection
 from symc.ir.ops.reduce import gives_place
 from symc.ir.record import dataclass
 from symc.ir.traverse import close_over, inline, postorder, region_params, replace
@@ -27,8 +27,8 @@ from symc.ir.value import Region, Value, fresh_input
 
 #: How many accumulators stay in the cache.
 BLOCK = 2048
-#: How many rows are combined at a time, where computing an element takes at most ``SMALL`` ops: more is no faster.
-ROWS, SMALL = 8, 8
+#: How many rows are combined at a time, where an element takes a few ops and reads few arrays; two, if it takes more.
+ROWS, FEW_OPS, FEW_LOADS, MORE_OPS = 8, 5, 2, 12
 
 #: Fewer columns of bytes or 16-bit numbers are no vector: each is a loop of its own.
 FEW = 16
@@ -69,7 +69,7 @@ def emit_columns(out: Writer, v: Value, env: Env, targets: Sequence[tuple[int, T
                         lambda row: [*index, *before, row, *captured])
         form.emit(fold.attrs["shape"][-1], inner)
         return
-    for rows in _open_rows(out, len(postorder(fold.regions[0].results)), fold.attrs["shape"][-1], inner):
+    for rows in _open_rows(out, fold.regions[0], fold.attrs["shape"][-1], inner):
         out.line(inner + 1, columns)
         scope = out.enter(v, index, env)
         for u in postorder(v.regions[0].results):
@@ -83,23 +83,31 @@ def emit_columns(out: Writer, v: Value, env: Env, targets: Sequence[tuple[int, T
             out.line(inner + 2, f"{place} = {stored(total, t.dtype)}")
 
 
-def _open_rows(out: Writer, ops: int, count: Size, depth: int) -> Iterator[list[str]]:
+def _open_rows(out: Writer, region: Region, count: Size, depth: int) -> Iterator[list[str]]:
     """Write the heads of loops over rows, one after another; for each the rows of one step."""
-    row = out.fresh("i")
-    several = ops <= SMALL and (not isinstance(count, int) or count >= ROWS)
-    done = "0"
+    together = _rows_together(region)
+    several = together > 1 and (not isinstance(count, int) or count >= together)
+    row, done = out.fresh("i"), "0"
     if several:
-        done = str(count // ROWS * ROWS) if isinstance(count, int) else f"{out.size(count)} & -{ROWS}"
-        out.line(depth, f"for {row} in range(0, {done}, {ROWS}):")
-        rows = [row, *[out.fresh("i") for _ in range(ROWS - 1)]]
+        done = str(count // together * together) if isinstance(count, int) else f"{out.size(count)} & -{together}"
+        out.line(depth, f"for {row} in range(0, {done}, {together}):")
+        rows = [row, *[out.fresh("i") for _ in range(together - 1)]]
         for k, name in enumerate(rows[1:], 1):
             out.line(depth + 1, f"{name} = {row} + {k}")
         yield rows
         row = out.fresh("i")
-    if not several or not isinstance(count, int) or count % ROWS:
+    if not several or not isinstance(count, int) or count % together:
         first = "" if done == "0" else f"{done}, "
         out.line(depth, f"for {row} in range({first}{out.size(count)}):")
         yield [row]
+
+
+def _rows_together(region: Region) -> int:
+    """How many rows are combined at a time: the more there are, the more arrays are read side by side."""
+    work = [v for v in postorder(region.results, stop=lambda v: v.op is load) if v.operands]
+    if len(work) <= FEW_OPS and sum(v.op is load for v in work) <= FEW_LOADS:
+        return ROWS
+    return 2 if len(work) <= MORE_OPS else 1
 
 
 def _together(out: Writer, kind: str, xs: Sequence[str], dtype: np.dtype, depth: int) -> str:
@@ -129,7 +137,7 @@ def _fold_order(v: Value, fold: Value, known: Mapping[int, str]) -> list[int]:
 
 
 class _BoundedRows:
-    """The loops over rows of a fold whose mask bounds columns : those of eight rows that all have are
+    """The loops over rows of a fold whose mask bounds columns: those of eight rows that all have are
     combined first, what only some have is added row by row."""
 
     def __init__(self, out: Writer, bounds: _Bounds, j: str, block: tuple[str, str], kept: tuple[str, str, TensorType],
@@ -138,9 +146,8 @@ class _BoundedRows:
         self.place, self.kind, self.type = kept
 
     def emit(self, count: Size, depth: int) -> None:
-        out, index = self.out, np.dtype(np.int64)
-        ops = sum(v.dtype != index for v in postorder(self.bounds.region.results))
-        for rows in _open_rows(out, ops, count, depth):
+        out = self.out
+        for rows in _open_rows(out, self.bounds.region, count, depth):
             if len(rows) == 1:
                 self.columns(rows, *self.limits(rows[0], depth + 1), depth + 1)
                 continue
@@ -149,7 +156,7 @@ class _BoundedRows:
             out.line(depth + 1, f"{first} = {_nested('max', [a for a, _ in found])}")
             out.line(depth + 1, f"{last} = max({first}, {_nested('min', [b for _, b in found])})")
             self.columns(rows, first, last, depth + 1)
-            out.line(depth + 1, f"for {row} in range({rows[0]}, {rows[0]} + {ROWS}):")
+            out.line(depth + 1, f"for {row} in range({rows[0]}, {rows[0]} + {len(rows)}):")
             a, b = self.limits(row, depth + 2)
             self.columns([row], a, f"min({first}, {b})", depth + 2)
             self.columns([row], f"max({last}, {a})", b, depth + 2)
