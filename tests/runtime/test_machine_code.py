@@ -106,9 +106,9 @@ def native_modules() -> dict[str, Callable[[], str]]:
              "entry": entry_ir.text, "pool": pool._text}
     dtypes = [DTYPE_NAMES[d] for d in ARITHMETIC if d.kind != "c"]
     parts = {**dict.fromkeys(("blas_loops", "lapack_loops", "mirror"), BLAS), "substitution": "sd",
-             **{key: [d for d in dtypes if d != "f16"] for key in ("line_selection", "line_counts")}, "line_sorts": [
-        f"{name}_{d}" for d in dtypes for name in ("sort", "argsort", "top", "bottom") if name in ("sort", "argsort")
-        or d != "f16"]}
+             **{key: [d for d in dtypes if d != "f16"] for key in ("line_selection", "line_counts", "line_keys")},
+             "line_sorts": [f"{name}_{d}" for d in dtypes for name in ("sort", "argsort", "top", "bottom")
+                            if name in ("sort", "argsort") or d != "f16"]}
     for info in pkgutil.iter_modules(routines.__path__):
         found |= {f"{info.name} {p}": partial(routines.text, info.name, p) for p in parts.get(info.name, ("",))}
     pending: list[type] = [native_ir.Functions]

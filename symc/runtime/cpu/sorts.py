@@ -49,9 +49,11 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
             writes[0], *reads, work, status, *sizes, lowering.integer(v.shape[axis]),
             function(numpy_sorts.entry(f"sort {dtype}")), function(routines.entry("line_counts", f"count_{dtype}"))])
     elif form.places:  # type: ignore[union-attr]
+        wide = lowering.workspace((n + 1) * 8) if x.dtype.itemsize == 8 else writes[0]
         code.call(routines.entry("line_sorts", f"argsort_{dtype}"), [
-            writes[0], reads[0], memory(x.dtype.itemsize, keys != dtype), memory(8), status, *sizes,
-            function(numpy_sorts.entry(f"argsort {keys}")), function(numpy_sorts.entry("sort i64"))])
+            writes[0], reads[0], memory(x.dtype.itemsize, keys != dtype), memory(8), wide, status, *sizes,
+            function(numpy_sorts.entry(f"argsort {keys}")), function(numpy_sorts.entry("sort i64")),
+            *[function(routines.entry("line_keys", f"{name}_{keys}")) for name in ("pack", "unpack")]])
     else:
         code.call(routines.entry("line_sorts", f"sort_{dtype}"), [
             writes[0], reads[0], memory(x.dtype.itemsize), status, *sizes,

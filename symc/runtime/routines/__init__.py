@@ -16,7 +16,7 @@ from symc.runtime.cache.machine_code import Symbol, load_module
 
 #: How much LLVM does for modules (1 for others): those whose loops go over many numbers are vectorized, which takes
 #: longer to compile; of what runs once in a while the least code is made.
-_LEVELS = {"blas_loops": 3, "substitution": 3, "line_counts": 3, "mask_places": 3, "sections": 0}
+_LEVELS = {"blas_loops": 3, "substitution": 3, "line_counts": 3, "line_keys": 3, "mask_places": 3, "sections": 0}
 #: Modules of which few programs need more than one routine: each is machine code of its own.
 _ALONE = ("line_sorts",)
 _lock = new_lock()

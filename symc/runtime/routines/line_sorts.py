@@ -13,28 +13,31 @@ from __future__ import annotations
 
 from symc.codegen.language.helpers import inlined, native
 from symc.codegen.language.names import i64, u8
-from symc.codegen.language.native import Open, Outside, T, Texts, array, unlikely
+from symc.codegen.language.native import Open, Outside, T, Texts, array, memory, unlikely
 from symc.ir.dtypes import DTYPES, RECORDS
 
 #: Longer lines are sorted by counting: of 16 bits 2.4 ns an element where vectors of the compared take 3 to 16 (Zen 5,
 #: whose instruction that packs what is less is slow into memory), or there are none; of bytes, where it takes 150 ns
 #: before it begins.
 LONG, LONG_BYTES = 512, 16
+#: So many places of equals are sorted in less time than it takes to call a sort.
+FEW = 4
 
-ZEROS = MENDED = KEYS = before = Open
+ZEROS = MENDED = KEYS = PACKED = before = Open
 line_sorter, places_sorter = Outside("", "ippp"), Outside("", "ipppp")
+packer, unpacker = Outside("", "vpppl"), Outside("", "vpplp")
 
 
 def texts(name: str) -> Texts:
     """The function of that name, which ends in a dtype."""
     what, dtype = name.split("_")
     known = RECORDS[DTYPES[dtype]]
-    halves, floats = known.name == "f16", known.memory in ("f32", "f64")
+    halves, floats, size = known.name == "f16", known.memory in ("f32", "f64"), known.numpy.itemsize
     functions = {"sort": sort, "argsort": argsort, "top": top, "bottom": top}
     order = (float_above, float_below) if floats else (above, below)
     return {name: (functions[what], {
-        "T": known.memory, "ZEROS": int(floats), "MENDED": int(known.numpy.itemsize >= 4),
-        "LONG": LONG_BYTES if known.numpy.itemsize == 1 else LONG, "KEYS": int(halves),
+        "T": known.memory, "ZEROS": int(floats), "MENDED": int(size >= 4), "KEYS": int(halves), "FEW": FEW,
+        "LONG": LONG_BYTES if size == 1 else LONG, "PACKED": LONG if size <= 2 else 2**32,
         "before": order[what == "bottom"]})}
 
 
@@ -82,32 +85,58 @@ def zeros_in_order(own, x, n, inner, half):
 
 
 @native
-def argsort(to: array[i64], x: array[T], line: array[T], places: array[i64], status: array[i64], rows: i64, n: i64,
-            inner: i64, f: array[u8], g: array[u8]):
-    """``g`` sorts i64."""
+def argsort(to: array[i64], x: array[T], line: array[T], places: array[i64], keys: array[i64], status: array[i64],
+            rows: i64, n: i64, inner: i64, f: array[u8], g: array[u8], pack: array[u8], unpack: array[u8]):
+    """``g`` sorts i64, ``pack`` and ``unpack`` are those of ``line_keys``. ``keys``: memory for n + 1."""
     status[0] = 0
-    for r in range(rows):
+    done = memory(i64, 1)
+    for r in range(rows * min(n, 1)):
         for c in range(inner):
             first = r * n * inner + c
-            keys, own = line if KEYS or inner != 1 else x[first:], to[first:] if inner == 1 else places
+            given, own = line if KEYS or inner != 1 else x[first:], to[first:] if inner == 1 else places
             if KEYS or inner != 1:
                 for k in range(n):
-                    keys[k] = key_of_equals(x[first + k * inner]) if KEYS else x[first + k * inner]
-            for k in range(n):
-                own[k] = k
-            status[0] |= places_sorter(f, keys, own, n, 0)
-            if MENDED:
-                start = 0
-                for k in range(1, n):
-                    if apart(keys[own[k - 1]], keys[own[k]]):
-                        if unlikely(k - start > 1):
-                            status[0] |= line_sorter(g, own[start:], k - start, 0)
-                        start = k
-                if n - start > 1:
-                    status[0] |= line_sorter(g, own[start:], n - start, 0)
+                    given[k] = key_of_equals(x[first + k * inner]) if KEYS else x[first + k * inner]
+            done[0] = i64(n <= PACKED)
+            if n <= PACKED:
+                packer(pack, own, given, keys, n)
+                status[0] |= line_sorter(g, own, n, 0)
+                unpacker(unpack, own, keys, n, done)
+            if done[0] == 0:
+                for k in range(n):
+                    own[k] = k
+                status[0] |= places_sorter(f, given, own, n, 0)
+                if MENDED:
+                    equals_in_order(own, given, n, g, status)
             if inner != 1:
                 for k in range(n):
                     to[first + k * inner] = own[k]
+
+
+@inlined
+def equals_in_order(own, keys, n, g, status):
+    start = 0
+    for k in range(1, n):
+        if apart(keys[own[k - 1]], keys[own[k]]):
+            if unlikely(k - start > 1):
+                places_in_order(own[start:], k - start, g, status)
+            start = k
+    if n - start > 1:
+        places_in_order(own[start:], n - start, g, status)
+
+
+@inlined
+def places_in_order(own, n, g, status):
+    """Sort the places of equals: few of them one by one."""
+    if n > FEW:
+        status[0] |= line_sorter(g, own, n, 0)
+    else:
+        for k in range(1, n):
+            place, j = own[k], k
+            while j > 0 and own[j - 1] > place:
+                own[j] = own[j - 1]
+                j -= 1
+            own[j] = place
 
 
 @inlined
