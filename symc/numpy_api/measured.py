@@ -238,11 +238,12 @@ def union1d(ar1: Any, ar2: Any) -> Tensor:
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The distinct elements that both values have, and with ``return_indices`` where each is first in both."""
     a, b = same_dtype([API["ravel"](ar1), API["ravel"](ar2)], "intersect1d")
-    first, second = _elements(a, True, True), _elements(b, True, True)
-    common = API["isin"](first.values, second.values)
     if not return_indices:
-        return _chosen(first.values, common)
-    mirrored = API["isin"](second.values, first.values)
+        both = API["sort"](API["concatenate"]([a, b] if assume_unique else [unique(a), unique(b)]))
+        rest, after = API["getitem"](both, slice(None, -1)), API["getitem"](both, slice(1, None))
+        return _chosen(rest, API["equal"](rest, after))
+    first, second = _elements(a, True, True), _elements(b, True, True)
+    common, mirrored = API["isin"](first.values, second.values), API["isin"](second.values, first.values)
     return (_chosen(first.values, common), _chosen(first.indices, common), _chosen(second.indices, mirrored))
 
 

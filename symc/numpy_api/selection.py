@@ -158,15 +158,21 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
     if kind not in (None, "sort", "table") or kind == "table" and not whole:
         raise InputError(f"isin: kind is None, 'sort' or (for bools and integers) 'table', not {kind!r}",
                          values=rows([x, others]))
-    n, dtype = others.value.shape[0], np.result_type(x.dtype, others.dtype)
+    n, dtype = others.value.shape[0], np.result_type(x.dtype, others.dtype, *[np.uint8] * (others.dtype.kind == "b"))
     exact = dtype.kind in "iu" or dtype.kind == "f" and "f" in x.dtype.kind + others.dtype.kind  # not i64 and u64
     if not exact or isinstance(n, int) and n <= FEW:
         found = API["any"](API["equal"](API["expand_dims"](x, -1), others), -1)
+    elif dtype.itemsize == 1:
+        x, others = (API["astype"](t, "int64") for t in (x, others))
+        least = np.iinfo(dtype).min
+        table = API["zeros"](256, "bool").at[others - least].set(True)
+        found = API["take"](table, x - least)
     else:
         x, others = same_dtype([x, others], "isin")
         order = API["sort"](others)
-        first, last = (API["searchsorted"](order, x, side) for side in ("left", "right"))
-        found = API["logical_and"](API["less"](first, last), API["equal"](x, x))  # a nan is not equal to another
+        place = API["searchsorted"](order, x)
+        there = API["take"](API["pad"](order, (0, 1)), place)
+        found = API["logical_and"](API["less"](place, order.shape[0]), API["equal"](there, x))
     return API["logical_not"](found) if invert else found
 
 
