@@ -55,6 +55,8 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
             function(numpy_sorts.entry(f"argsort {keys}")), function(numpy_sorts.entry("sort i64")),
             *[function(routines.entry("line_keys", f"{name}_{keys}")) for name in ("pack", "unpack")]])
     else:
+        if not isinstance(inner, int) or inner == 1:
+            lowering.copy(writes[0], reads[0], lowering.number(x.type.nbytes))  # type: ignore[arg-type]
         code.call(routines.entry("line_sorts", f"sort_{dtype}"), [
             writes[0], reads[0], memory(x.dtype.itemsize), status, *sizes,
             function(numpy_sorts.entry(f"sort {keys}")), function(numpy_sorts.entry(f"long {keys}"))])

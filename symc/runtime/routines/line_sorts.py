@@ -44,7 +44,7 @@ def texts(name: str) -> Texts:
 @native
 def sort(to: array[T], x: array[T], line: array[T], status: array[i64], rows: i64, n: i64, inner: i64, f: array[u8],
          g: array[u8]):
-    """``g`` is for long lines."""
+    """``g`` is for long lines. If ``inner`` is 1, ``to`` has the elements of ``x`` (keys are made here)."""
     status[0] = 0
     half = 1
     while half <= n >> 1:
@@ -58,8 +58,9 @@ def sort(to: array[T], x: array[T], line: array[T], status: array[i64], rows: i6
                 status[0] |= line_sorter(f if n <= LONG else g, own, numbers, 0)
                 halves_of_keys(own, x[first:], numbers, n, inner)
             else:
-                for k in range(n):
-                    own[k] = x[first + k * inner]
+                if inner != 1:
+                    for k in range(n):
+                        own[k] = x[first + k * inner]
                 status[0] |= line_sorter(f if n <= LONG else g, own, n, 0)
             if ZEROS:
                 zeros_in_order(own, x[first:], n, inner, half)
