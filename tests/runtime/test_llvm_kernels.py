@@ -340,3 +340,21 @@ o0[0] = s
     for numbers in ([1.0, np.nan, 3.0, -np.inf] * 20, [np.nan] * 9, [-np.inf, np.nan]):
         want = np.nanmax([-np.inf, *numbers])
         assert run(text, "llvm", np.array(numbers))[0][0] == want
+
+
+@pytest.mark.parametrize("of", [lambda x, y: sc.sum(x), sc.vdot, sc.dot], ids=["sum", "vdot", "dot"])
+def test_sums_of_complex_numbers_are_vectors(of) -> None:
+    x, y = (sc.input(name, "complex128", ("n",)) for name in "xy")
+    f = sc.compile(of(x, y), [x, y])
+    (kernel,) = f.kernels
+    assert "fold_add" in kernel.source
+    rng = np.random.default_rng(0)
+    for n in (0, 1, 7, 3000, 70_000):
+        a, b = (rng.normal(size=(n, 2)).view("c16")[:, 0] for _ in range(2))
+        want = {sc.vdot: np.vdot, sc.dot: np.dot}.get(of, lambda a, b: np.sum(a))(a, b)
+        np.testing.assert_allclose(f(a, b), want, rtol=1e-11, atol=1e-11)
+    text = source("s = c128(complex(0.0, 0.0))\nfor i in range(n0):\n    s = fold_add(s, a0[i])\no0[0] = s",
+                  (np.dtype("c16"),), (np.dtype("c16"),))
+    assert "x double>" in str(llvm_compile.optimized(kernel_ir(text), llvm.target_machine()))
+    for backend in ("llvm", "numba"):
+        assert run(text, backend, np.arange(9) * (1 - 2j))[0][0] == 36 - 72j

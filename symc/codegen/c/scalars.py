@@ -127,8 +127,7 @@ def _library(name: str) -> Primitive:
 
 def _folded(sign: str) -> Primitive:
     def combine(f: Texts, xs: Sequence[Scalar]) -> Scalar:
-        a, b = xs
-        return Scalar(a.type, f.operation(sign, a.type, a.ref, f.cast(b, a.type).ref, False))
+        return f.binary(sign, xs[0], f.cast(xs[1], xs[0].type))
 
     return combine
 

@@ -40,9 +40,9 @@ def identity(kind: str, dtype: np.dtype) -> str:
 
 
 def combine(kind: str, now: str, x: str, dtype: np.dtype, exact: bool = False) -> str:
-    """One step of a fold. Float sums and products may be reassociated (so that they vectorize), and of zeros of either
-    sign any may be the greatest, unless ``exact``."""
-    if kind in ("add", "mul", "maximum", "minimum") and dtype.kind == "f" and not exact:
+    """One step of a fold. Sums and products of floats, and sums of complex numbers, may be reassociated (so that they
+    vectorize), and of zeros of either sign any may be the greatest, unless ``exact``."""
+    if not exact and kind in {"f": ("add", "mul", "maximum", "minimum"), "c": ("add",)}.get(dtype.kind, ()):
         return f"fold_{kind}({now}, {x})"
     if (form := template(kind, dtype.kind)) is not None:
         return rounded(form.format(now, x), computed(dtype))

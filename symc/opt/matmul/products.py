@@ -44,7 +44,7 @@ def dot_of_half(v: Value) -> Value | None:
 
 @rewrite(
     "dot",
-    kinds="iuf",
+    kinds="iufc",
     family="decompose",
     equation="dot(x, y) -> sum(x * y) of integers, outer and inner products, where it or a factor is small, f(x) @ y",
     examples=lambda: [
@@ -52,6 +52,7 @@ def dot_of_half(v: Value) -> Value | None:
         _example("i64", ((3, 4), (5, 4)), ((1,), (1,))),
         _example("f64", ((2, 3, 4), (2, 4)), ((2,), (1,)), ((0,), (0,))),
         _example("f64", ((4,), (4,)), ((0,), (0,))),
+        _example("c128", ((4,), (4,)), ((0,), (0,))),
         _example("f64", ((40, 1), (1, 50)), ((1,), (0,))),
         _example("f64", ((40, 3), (3, 3)), ((1,), (0,))),
         dot(lookup("exp")(leaves(1, {}, (30, 40))[0]), leaves(1, {}, (40,))[0], contract=((1,), (0,))),
@@ -60,7 +61,7 @@ def dot_of_half(v: Value) -> Value | None:
 )
 def dot_as_sum(v: Value) -> Value | None:
     """A kernel does what no library does, and small products without a call, together with what is around them."""
-    if is_narrow(v.dtype) or v.dtype.kind == "f" and not any(
+    if is_narrow(v.dtype) or v.dtype.kind in "fc" and not any(
             holds(v) for holds in (is_small, is_outer, is_inner, is_thin, is_made_line_by_line)):
         return None
     a, b = v.operands

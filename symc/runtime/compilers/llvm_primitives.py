@@ -13,7 +13,7 @@ import numpy as np
 from symc.codegen.kernel.c_functions import CFunction
 from symc.codegen.kernel.user_functions import c_function, c_symbol
 from symc.codegen.language.expressions import Primitive
-from symc.codegen.language.typed import FLOATS, Pointer, Scalar, Value, width
+from symc.codegen.language.typed import FLOATS, PARTS, Pointer, Scalar, Value, width
 from symc.ir.facts import Routine
 from symc.runtime.compilers.llvm_scalars import CONTRACT, LLVM, REASSOCIATE, Instructions
 from symc.runtime.cpu.scipy_functions import IN_TEXT, symbol
@@ -30,8 +30,9 @@ def _like(f: Instructions, xs: Sequence[Scalar]) -> Scalar:
 
 def _fold(instruction: str) -> Primitive:
     def combine(f: Instructions, xs: Sequence[Scalar]) -> Scalar:
-        a, b = xs
-        b = f.cast(b, a.type)
+        a, b = xs[0], f.cast(xs[1], xs[0].type)
+        if a.type in PARTS:
+            return f.by_parts(a.type, lambda *parts: combine(f, parts), a, b)
         return Scalar(a.type, f.emit(f"{instruction} {REASSOCIATE} {LLVM[a.type]} {a.ref}, {b.ref}"))
 
     return combine

@@ -7,6 +7,7 @@ Imported only when a kernel is compiled (it imports numba).
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numba
 from llvmlite import ir
@@ -44,7 +45,12 @@ def _reassociable(instruction: str):
     def combine(typingctx, a, b):
         def codegen(context, builder, signature, args):
             a_, b_ = (context.cast(builder, x, t, a) for x, t in zip(args, signature.args, strict=True))
-            return getattr(builder, instruction)(a_, b_, flags=("reassoc", "nsz", "contract"))
+            step = partial(getattr(builder, instruction), flags=("reassoc", "nsz", "contract"))
+            if not isinstance(a, types.Complex):
+                return step(a_, b_)
+            x, y, total = (context.make_complex(builder, a, value) for value in (a_, b_, None))
+            total.real, total.imag = step(x.real, y.real), step(x.imag, y.imag)
+            return total._getvalue()
 
         return a(a, a), codegen
 
