@@ -84,6 +84,9 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Tensor:
     """The value without the elements at places along an axis: integers, a slice or a mask."""
     t, axis = along(arr, axis, "delete")
+    if (one := size_of(obj)) is not None:
+        before, after = _cut(t, one, axis, "delete", 1)
+        return API["concatenate"]([before, after], axis)
     n = known_number(t.value.shape[axis])
     if n is None or isinstance(obj, Tensor):
         obj = obj if isinstance(obj, int | slice | Tensor) else np.asarray(obj)
@@ -108,12 +111,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     if one is not None:  # one place, before which all of ``values`` go
         v = API["moveaxis"](API["reshape"](v, (1,) * (t.ndim - v.ndim) + v.shape), 0, axis)
         v = API["broadcast_to"](v, tuple(v.shape[i] if i == axis else s for i, s in enumerate(t.shape)))
-        if isinstance(n, int) and isinstance(obj, int) and not -n <= obj <= n:
-            raise IndexingError(f"insert: place {obj} is out of bounds for axis {axis} of size {n}", values=rows([t]))
-        least = one if not isinstance(one, int) or one >= 0 else -one
-        t = Tensor(at_least(t.value, axis, least))
-        head, place = (slice(None),) * axis, user_size(wrapped_size(one, as_size(n)))
-        before, after = API["getitem"](t, (*head, slice(None, place))), API["getitem"](t, (*head, slice(place, None)))
+        before, after = _cut(t, one, axis, "insert", 0)
         return API["concatenate"]([before, v, after], axis)
     n = known_number(t.value.shape[axis])
     if n is None:
@@ -134,6 +132,17 @@ def _inserted(places: Any, n: int, v: Tensor, depth: int) -> int:
     if np.asarray(places).dtype == bool:
         count = int(np.count_nonzero(places))
     return int(v.shape[-depth]) if count == 1 and v.ndim >= depth else count
+
+
+def _cut(t: Tensor, place: Size, axis: int, name: str, width: int) -> tuple[Tensor, Tensor]:
+    """What comes before a place along an axis, and what comes so many elements after it."""
+    n = t.value.shape[axis]
+    if isinstance(n, int) and isinstance(place, int) and not -n <= place <= n - width:
+        raise IndexingError(f"{name}: place {place} is out of bounds for axis {axis} of size {n}", values=rows([t]))
+    t = Tensor(at_least(t.value, axis, place + width if not isinstance(place, int) or place >= 0 else -place))
+    head, at = (slice(None),) * axis, wrapped_size(place, t.value.shape[axis])
+    return (API["getitem"](t, (*head, slice(None, user_size(at)))),
+            API["getitem"](t, (*head, slice(user_size(at + width), None))))
 
 
 def _constant(obj: Any, t: Tensor, name: str, help: str) -> Any:
