@@ -168,7 +168,7 @@ def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: 
         raise InputError(f"isin: kind is None, 'sort' or (for bools and integers) 'table', not {kind!r}",
                          values=rows([x, others]))
     n, dtype = others.value.shape[0], np.result_type(x.dtype, others.dtype, *[np.uint8] * (others.dtype.kind == "b"))
-    exact = dtype.kind in "iu" or dtype.kind == "f" and "f" in x.dtype.kind + others.dtype.kind  # not i64 and u64
+    exact = dtype.kind in "iuc" or dtype.kind == "f" and "f" in x.dtype.kind + others.dtype.kind  # not i64 and u64
     if not exact or isinstance(n, int) and n <= FEW:
         found = API["any"](API["equal"](API["expand_dims"](x, -1), others), -1)
     elif dtype.itemsize == 1:

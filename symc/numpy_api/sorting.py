@@ -12,12 +12,11 @@ from symc.ir.op import lookup
 from symc.ir.ops.ensure import at_least
 from symc.ir.ops.sort import FEW
 from symc.ir.size_extremes import maximum
-from symc.ir.types import DTYPES
 from symc.ir.value_ranges import range_by_records
 from symc.numpy_api.manipulation import normal_axis, ravel
 from symc.numpy_api.promotion import of_shape, rows, same_dtype
 from symc.numpy_api.selection import in_range
-from symc.tensors.convert import as_tensor, convert, default_float
+from symc.tensors.convert import as_tensor, default_float
 from symc.tensors.public import API, public
 from symc.tensors.sizes import as_size, user_size
 from symc.tensors.tensor import Tensor
@@ -133,7 +132,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tens
     if sorter is not None:
         x = API["take"](x, sorter)
     if x.dtype.kind == "c":
-        return _searched_complex(x, API["expand_dims"](y, -1), side)
+        return _searched_complex(x, y, side)
     if x.dtype == bool:  # two places are all there are
         found = Tensor(lookup("searchsorted")(x.value, as_tensor(np.array([False, True])).value, side=side, batch=0))
         return API["where"](y, API["getitem"](found, 1), API["getitem"](found, 0))
@@ -141,19 +140,14 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tens
 
 
 def _searched_complex(x: Tensor, y: Tensor, side: str) -> Tensor:
-    """All are compared, in the order of sorts: numbers, those with imaginary parts that are nan, real parts, both."""
-    (a, k), (b, n) = (_places_of_nan(t) for t in (x, y))
-    below = API["less" if side == "left" else "less_equal"](a, b)
-    below = API["logical_or"](API["less"](k, n), API["logical_and"](API["equal"](k, n), below))
-    return Tensor(convert(API["sum"](below, -1).value, DTYPES["i64"]))
-
-
-def _places_of_nan(t: Tensor) -> tuple[Tensor, Tensor]:
-    """``t`` with 0 for parts that are nan, and which are: 1 for imaginary ones, 2 for real ones, 3 for both."""
-    parts = [API["real"](t), API["imag"](t)]
-    re, im = (API["isnan"](p) for p in parts)
-    kind = API["add"](API["multiply"](re, 2), im)
-    return API["make_complex"](*(API["where"](m, 0.0, p) for m, p in zip((re, im), parts, strict=True))), kind
+    """How many of x are before each of y where both are sorted together, x behind its equals or before them."""
+    flat, left = API["ravel"](y), side == "left"
+    n, m = x.shape[0], flat.shape[0]
+    order = API["argsort"](API["concatenate"]([flat, x] if left else [x, flat]), stable=True)
+    of_x = API["greater_equal"](order, m) if left else API["less"](order, n)
+    before = API["cumsum"](API["astype"](of_x, "int64"))
+    places = API["zeros"](n + m, "int64").at[order].set(before)
+    return API["reshape"](API["getitem"](places, slice(m) if left else slice(n, None)), y.shape)
 
 
 @public(np.digitize)

@@ -70,3 +70,18 @@ def test_sums_and_products_in_bool(dtype):
             want = fn(z, dtype=bool, **given)
             assert got.dtype == bool
             np.testing.assert_array_equal(got, want)
+
+
+def test_places_among_complex_numbers_with_nans_infinities_and_zeros():
+    """Both are sorted together: not all pairs are compared."""
+    special = np.array([0, 1, -1, np.nan, np.inf, -np.inf, -0.0])
+    x, y = sc.input("x", "complex128", ("n",)), sc.input("y", "complex128", ("m", "k"))
+    f = sc.compile([sc.searchsorted(x, y), sc.searchsorted(x, y, "right"), sc.isin(y, x)], [x, y])
+    rng = np.random.default_rng(0)
+    for n, m in ((0, 3), (3, 0), (1, 1), (40, 30), (3000, 1500)):
+        a, b = (rng.choice(special, (k, 2)).view("c16") for k in (n, 2 * m))
+        a, b = np.sort(a[:, 0]), b.reshape(m, 2)
+        want = np.searchsorted(a, b), np.searchsorted(a, b, "right"), np.isin(b, a)
+        for got, expected in zip(f(a, b), want, strict=True):
+            np.testing.assert_array_equal(got, expected)
+    assert f.memory(n=9000, m=9000, k=1) < 500 * 9000  # bytes; a truth for each pair would be 9000 for each
