@@ -82,6 +82,19 @@ def test_sums_and_places_of_rows():
     check_same(maker((sc.sum(sc.exp(x), axis=1), sc.argmax(sc.exp(x), axis=1))), *arrays((900, 400)))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
+@pytest.mark.parametrize("of", [sc.sort, sc.argsort, sc.argmax])
+def test_places_of_rows(of, dtype):
+    """Lines that are sorted, and looked through for an extreme."""
+    x = sc.matrix("x", dtype)
+    (data,) = arrays((900, 700))
+    data = (data * 1000).astype(dtype)
+    (found,) = check_same(maker(of(x, axis=1)), data)
+    want = {"sort": np.sort, "argsort": np.argsort, "argmax": np.argmax}[of.__name__]
+    np.testing.assert_array_equal(found, want(data, axis=1, **({} if of is sc.argmax else {"kind": "stable"})))
+    assert launches(sc.compile(of(x, axis=1), threads=2), data[:9]) == 0
+
+
 @pytest.mark.parametrize("shape", [(300, 1500), (40, 8001)])
 def test_sums_of_columns(shape):
     x = sc.matrix("x")

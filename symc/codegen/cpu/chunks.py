@@ -40,6 +40,8 @@ COLUMNS = 512
 WORTH = 70_000
 #: Picoseconds to read or write a byte in the cache; of ops on one of many numbers of 8 bytes, half as many on 4 bytes.
 _BYTE, _CHEAP, _DIVISION = 8, 10, 300
+#: Of an element among which the place of an extreme is looked for.
+_PLACE = 200
 #: Picoseconds from which on an op is more than memory.
 _DEAR = 100
 _DIVISIONS = frozenset({"div", "floordiv", "mod", "fmod"})
@@ -144,7 +146,8 @@ def _picoseconds(region: Region) -> Size:
     for v in postorder(region.results):
         if v.regions:
             stored = sum(r.dtype.itemsize for r in v.regions[0].results) if v.op.name == "generate" else 0
-            time += product(v.attrs["shape"]) * (_picoseconds(v.regions[0]) + _BYTE * stored)
+            found = _PLACE if any(map(gives_place, v.attrs.get("kinds", ()))) else 0
+            time += product(v.attrs["shape"]) * (_picoseconds(v.regions[0]) + _BYTE * stored + found)
         elif v.op.name == "load":
             time += _BYTE * v.dtype.itemsize
         elif v.operands and v.op.name != "get":

@@ -2,8 +2,8 @@
 """Places packed with numbers: 31 or 32 bits of each number and 32 of its place are one integer, so that sorting those
 (which is faster than sorting places by numbers, and leaves equals in order) gives the places.
 
-Numbers of 64 bits become ``keys``, integers in the same order; a distance from the least one is shifted until 31 bits
-are left. What differs in lost bits alone is put in order afterwards.
+Numbers have keys, integers in the same order. Of a key of 64 bits the distance from the least one is shifted until 31
+bits are left. What differs in lost bits alone is put in order afterwards.
 """
 
 from __future__ import annotations
@@ -23,50 +23,49 @@ def texts(dtype: str) -> Texts:
     known, size = RECORDS[DTYPES[dtype]].memory, DTYPES[dtype].itemsize
     keys = {"f32": single, "f64": double, "u32": unsigned, "u64": unsigned_long}.get(known, signed)
     return {f"pack_{dtype}": (pack_wide if size == 8 else pack, {"T": known, "key": keys}),
-            f"unpack_{dtype}": (unpack_wide if size == 8 else unpack, {})}
+            f"unpack_{dtype}": (unpack_wide if size == 8 else unpack, {"T": known, "key": keys})}
 
 
 @plain
-def pack(own: array[i64], x: array[T], keys: array[i64], n: i64):
+def pack(own: array[i64], x: array[T], done: array[i64], n: i64):
     for k in range(n):
         own[k] = (key(x[k]) << 32) | k
 
 
 @plain
-def unpack(own: array[i64], keys: array[i64], n: i64, done: array[i64]):
+def unpack(own: array[i64], x: array[T], done: array[i64], n: i64):
     for k in range(n):
         own[k] = own[k] & PLACE
 
 
 @plain
-def pack_wide(own: array[i64], x: array[T], keys: array[i64], n: i64):
-    """After its n elements ``keys`` has one that is 0 if no bits are lost in which numbers differ (floats that are
-    whole numbers do not)."""
+def pack_wide(own: array[i64], x: array[T], done: array[i64], n: i64):
+    """``done`` is 0 if bits are lost in which numbers differ (floats that are whole numbers do not)."""
     first = key(x[0])
     least, most, differ = first, first, 0
     for k in range(n):
         v = key(x[k])
-        keys[k] = v
         least, most = min(least, v), max(most, v)
         differ = differ | (v ^ first)
     span = wrap_sub(most, least)
     shift = 33 if span < 0 else 0
     while span >> shift > 2147483647:
         shift += 3
-    keys[n] = differ & ((1 << shift) - 1)
+    done[0] = i64(differ & ((1 << shift) - 1) == 0)
     for k in range(n):
-        own[k] = (((wrap_sub(keys[k], least) >> shift) & 2147483647) << 32) | k
+        own[k] = (((wrap_sub(key(x[k]), least) >> shift) & 2147483647) << 32) | k
 
 
 @plain
-def unpack_wide(own: array[i64], keys: array[i64], n: i64, done: array[i64]):
-    """``done`` is 0 if those whose leading bits are one are not in order, and too many to be put in order here."""
-    moves, i = 0, n if keys[n] == 0 else 1
+def unpack_wide(own: array[i64], x: array[T], done: array[i64], n: i64):
+    """Put in order those whose leading bits are one, unless ``done`` is 1 before. After it, 0 if they are too many for
+    that."""
+    moves, i = 0, n if done[0] == 1 else 1
     while i < n and moves <= n:
         if unlikely(own[i] >> 32 == own[i - 1] >> 32):
             place, j = own[i], i
-            v = keys[place & PLACE]
-            while j > 0 and own[j - 1] >> 32 == place >> 32 and keys[own[j - 1] & PLACE] > v:
+            v = key(x[place & PLACE])
+            while j > 0 and own[j - 1] >> 32 == place >> 32 and key(x[own[j - 1] & PLACE]) > v:
                 own[j] = own[j - 1]
                 j -= 1
             own[j] = place

@@ -12,8 +12,8 @@ zero. Nans are none of them, and stand behind as they come.
 from __future__ import annotations
 
 from symc.codegen.language.helpers import inlined, native
-from symc.codegen.language.names import i64, u8
-from symc.codegen.language.native import Open, Outside, T, Texts, array, memory, unlikely
+from symc.codegen.language.names import i64
+from symc.codegen.language.native import Open, Outside, T, Texts, array, memory, pointer, unlikely
 from symc.ir.dtypes import DTYPES, RECORDS
 
 #: Longer lines are sorted by counting: of 16 bits 2.4 ns an element where vectors of the compared take 3 to 16 (Zen 5,
@@ -25,7 +25,7 @@ FEW = 4
 
 ZEROS = MENDED = KEYS = PACKED = before = Open
 line_sorter, places_sorter = Outside("", "ippp"), Outside("", "ipppp")
-packer, unpacker = Outside("", "vpppl"), Outside("", "vpplp")
+packer, unpacker = Outside("", "vpppl"), Outside("", "vpppl")
 
 
 def texts(name: str) -> Texts:
@@ -42,31 +42,35 @@ def texts(name: str) -> Texts:
 
 
 @native
-def sort(to: array[T], x: array[T], line: array[T], status: array[i64], rows: i64, n: i64, inner: i64, f: array[u8],
-         g: array[u8]):
-    """``g`` is for long lines. If ``inner`` is 1, ``to`` has the elements of ``x`` (keys are made here)."""
-    status[0] = 0
+def sort(words: array[i64]):
+    """Words: first row, end of rows, n, inner; addresses of the results, ``x``, ``line``, ``status``, functions for a
+    line and a long one. If ``inner`` is 1, the results are the elements of ``x`` (but where there are keys)."""
+    n, inner, failed = words[2], words[3], 0
+    to, x, line = pointer(T, words[4]), pointer(T, words[5]), pointer(T, words[6])
+    sorter = words[8] if n <= LONG else words[9]
     half = 1
     while half <= n >> 1:
         half = half << 1
-    for r in range(rows):
+    for r in range(words[0], words[1]):
         for c in range(inner):
             first = r * n * inner + c
             own = to[first:] if inner == 1 else line
             if KEYS:
                 numbers = keys_of_halves(own, x[first:], n, inner)
-                status[0] |= line_sorter(f if n <= LONG else g, own, numbers, 0)
+                failed |= line_sorter(sorter, own, numbers, 0)
                 halves_of_keys(own, x[first:], numbers, n, inner)
             else:
                 if inner != 1:
                     for k in range(n):
                         own[k] = x[first + k * inner]
-                status[0] |= line_sorter(f if n <= LONG else g, own, n, 0)
+                failed |= line_sorter(sorter, own, n, 0)
             if ZEROS:
                 zeros_in_order(own, x[first:], n, inner, half)
             if inner != 1:
                 for k in range(n):
                     to[first + k * inner] = own[k]
+    if failed != 0:
+        pointer(i64, words[7])[0] = failed
 
 
 @inlined
@@ -86,12 +90,13 @@ def zeros_in_order(own, x, n, inner, half):
 
 
 @native
-def argsort(to: array[i64], x: array[T], line: array[T], places: array[i64], keys: array[i64], status: array[i64],
-            rows: i64, n: i64, inner: i64, f: array[u8], g: array[u8], pack: array[u8], unpack: array[u8]):
-    """``g`` sorts i64, ``pack`` and ``unpack`` are those of ``line_keys``. ``keys``: memory for n + 1."""
-    status[0] = 0
-    done = memory(i64, 1)
-    for r in range(rows * min(n, 1)):
+def argsort(words: array[i64]):
+    """Words: first row, end of rows, n, inner; addresses of the results, ``x``, ``line``, ``places``, ``status``, the
+    functions that sort places and i64, those of ``line_keys``."""
+    n, inner, done, failed = words[2], words[3], memory(i64, 1), memory(i64, 1)
+    to, x, line, places = pointer(i64, words[4]), pointer(T, words[5]), pointer(T, words[6]), pointer(i64, words[7])
+    failed[0] = 0
+    for r in range(words[0], words[1] if n > 0 else 0):
         for c in range(inner):
             first = r * n * inner + c
             given, own = line if KEYS or inner != 1 else x[first:], to[first:] if inner == 1 else places
@@ -100,37 +105,39 @@ def argsort(to: array[i64], x: array[T], line: array[T], places: array[i64], key
                     given[k] = key_of_equals(x[first + k * inner]) if KEYS else x[first + k * inner]
             done[0] = i64(n <= PACKED)
             if n <= PACKED:
-                packer(pack, own, given, keys, n)
-                status[0] |= line_sorter(g, own, n, 0)
-                unpacker(unpack, own, keys, n, done)
+                packer(words[11], own, given, done, n)
+                failed[0] |= line_sorter(words[10], own, n, 0)
+                unpacker(words[12], own, given, done, n)
             if done[0] == 0:
                 for k in range(n):
                     own[k] = k
-                status[0] |= places_sorter(f, given, own, n, 0)
+                failed[0] |= places_sorter(words[9], given, own, n, 0)
                 if MENDED:
-                    equals_in_order(own, given, n, g, status)
+                    equals_in_order(own, given, n, words[10], failed)
             if inner != 1:
                 for k in range(n):
                     to[first + k * inner] = own[k]
+    if failed[0] != 0:
+        pointer(i64, words[8])[0] = failed[0]
 
 
 @inlined
-def equals_in_order(own, keys, n, g, status):
+def equals_in_order(own, keys, n, g, failed):
     start = 0
     for k in range(1, n):
         if apart(keys[own[k - 1]], keys[own[k]]):
             if unlikely(k - start > 1):
-                places_in_order(own[start:], k - start, g, status)
+                places_in_order(own[start:], k - start, g, failed)
             start = k
     if n - start > 1:
-        places_in_order(own[start:], n - start, g, status)
+        places_in_order(own[start:], n - start, g, failed)
 
 
 @inlined
-def places_in_order(own, n, g, status):
+def places_in_order(own, n, g, failed):
     """Sort the places of equals: few of them one by one."""
     if n > FEW:
-        status[0] |= line_sorter(g, own, n, 0)
+        failed[0] |= line_sorter(g, own, n, 0)
     else:
         for k in range(1, n):
             place, j = own[k], k
