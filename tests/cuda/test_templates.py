@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 
 import symc as sc
 from symc.codegen.cuda.generic import Generic
+from symc.codegen.cuda.served import serve
 from symc.codegen.cuda.templates import family
 from symc.ir.function import Input, function
 from symc.ir.ops.windows import add_windows
+from symc.ir.parse import parse
+from symc.ir.reference import evaluate_function
 from symc.opt import DEFAULT
 from symc.opt.fusion.fuse import fuse
 from symc.runtime.emulator import BACKWARD, EmulatedDevice
@@ -389,3 +392,22 @@ def test_what_no_template_serves_is_generic():
         final = sc.compile(f, [leaf], pipeline=DEFAULT)._compilation.final
         forms = [(v.regions[0], ()) for v in final.values() if v.op.name == "fused"]
         assert [type(family(form)) for form in forms] == [Generic]
+
+
+@pytest.mark.parametrize("dtype", ["f64", "c128"])
+def test_what_is_put_and_its_places_share_no_kernel(dtype: str) -> None:
+    """They are of other lengths: no loops are both. Complex numbers are put by no template."""
+    f = fuse(parse(f"""
+func @put(%x: {dtype}[n, m, 9], %i: i64[k], %u: {dtype}[k, n, 9]) -> ({dtype}[n, m, 9]) {{
+  %0 = neg %i : i64[k]
+  %1 = bounded %0 {{size = m}} : i64[k]
+  %2 = neg %u : {dtype}[k, n, 9]
+  %3 = scatter %x, %2, %1 {{axes = (1,), mode = "add"}} : {dtype}[n, m, 9]
+  return %3
+}}
+"""))
+    served = serve(f)
+    assert sum(v.op.name == "fused" for v in served.values()) == 2
+    stored = {"f64": "f8", "c128": "c16"}[dtype]
+    arrays = [normal(3, 5, 9, dtype=stored), -np.arange(4), normal(4, 3, 9, dtype=stored)]
+    np.testing.assert_array_equal(*(evaluate_function(each, arrays)[0] for each in (served, f)))

@@ -18,6 +18,7 @@ from symc.ir.traverse import postorder, region_params
 from symc.ir.types import TensorType
 from symc.ir.value import Region, Value
 from symc.opt.engine.regions import in_bodies
+from symc.opt.fusion.groups import space
 from symc.opt.fusion.kernel_form import kernel_form
 from symc.opt.fusion.kernel_results import with_kernels
 
@@ -85,10 +86,17 @@ def _grouped(reads: Sequence[Value], wanted: Sequence[Value]) -> list[Piece]:
     own = set(wanted)
     for v in (v for v in postorder(wanted) if v in own):
         first = max((at[o] for o in postorder([v]) if o in at), default=0)
-        k = next((k for k in reversed(range(first, len(groups))) if serves(piece(k, [*groups[k], v])[2])), len(groups))
+        k = next((k for k in reversed(range(first, len(groups))) if _serves_one(piece(k, [*groups[k], v])[2])),
+                 len(groups))
         groups[k:k + 1] = [[*groups[k], v] if k < len(groups) else [v]]
         at[v] = k
     return [piece(k, group) for k, group in enumerate(groups)]
+
+
+def _serves_one(region: Region) -> bool:
+    """True if results are of one space, or of its rows, and a template writes their kernel."""
+    rows = {v.shape for v in postorder(region.results) if isinstance(v.op.lowering, Fold)}
+    return len({space(r) for r in region.results} - rows) <= 1 and serves(region)
 
 
 def _is_small(region: Region) -> bool:

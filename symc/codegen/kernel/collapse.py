@@ -128,7 +128,7 @@ class _Collapsed:
     def value(self, v: Value, operands: list[Value]) -> Value:
         if v.op is constant:
             return v
-        if v not in self.places:
+        if v not in self.places or self.places[v] == () and "movement" in v.op.traits:
             return make(v.op, operands, v.attrs)
         own = self.heads(v)
         if v.op is broadcast:

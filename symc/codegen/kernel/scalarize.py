@@ -59,6 +59,7 @@ class _Scalarizer:
         self.folds = [v for v in folds if v not in self.column_folds]
         self.memo: dict[tuple[Value, Index], Value] = {}
         self.hosts: set[int] = set()  # results whose rows hold what is kept
+        self.rowwise: list[Value] = []  # loops that write rows of results: once a row, also if rows are equal
         self.rows: set[Value] = set()  # what is kept
         space = folds[0].operands[0].shape if folds else space_of(region.results[0])
         axes = self.folds[0].attrs["axes"] if self.folds else self._axes_of_rows(len(space)) if by_rows else ()
@@ -90,16 +91,17 @@ class _Scalarizer:
         if self.column_folds or any(is_epilogue(r) for r in results):
             return self._ends()
         rows = [None if self._is_full(r) else self.element(r, self.outer) for r in results]
-        if not self.folds and not self.inner:
-            yields = [self.element(r, self.full) for r in full]
+        if not self.inner:  # what is folded over no axes is at the same index
+            yields = [self.element(r, self.full) for r in results]
         elif full:
             inner = self._loop(generate, self.inner, [self.element(r, self.full) for r in full], shape=self.inner_shape)
+            self.rowwise.append(inner)
             made = iter(results_of(inner))
             yields = [next(made) if r is None else r for r in rows]
         else:
             yields = [r for r in rows if r is not None]
         if self.outer:
-            yields = results_of(self._loop(generate, self.outer, yields, shape=self.outer_shape))
+            yields = results_of(self._loop(generate, self.outer, yields, self.rowwise, shape=self.outer_shape))
         return Loops(close_over(list(self.arrays.values()), yields), self.columns)
 
     def _is_remade(self, v: Value) -> bool:
@@ -127,7 +129,8 @@ class _Scalarizer:
                 made.update(rows)
             if made:
                 axis, shape = self.full[a : a + 1], self.space[a : a + 1]
-                loop = self._loop(generate, axis, list(made.values()), each=True, shape=shape)
+                loop = self._loop(generate, axis, list(made.values()), [projection(r)[0] for r in made.values()],
+                                  shape=shape)
                 made = dict(zip(made, results_of(loop), strict=True))
         made.update(rows if self.folds and not self.outer else {})
         yields = [made[k] for k in range(len(self.region.results))]
@@ -198,8 +201,10 @@ class _Scalarizer:
         elements = [self.element(v, self.full) for v in (*(v.operands[0] for v in folds), *kept.values())]
         kinds = tuple(v.op.lowering.kind for v in folds)  # type: ignore[union-attr]
         keeps: dict[str, Any] = {"keeps": tuple(kept)} if kept else {}
-        made = results_of(self._loop(fold, self.inner, elements, shape=self.inner_shape, kinds=kinds, **keeps))
+        loop = self._loop(fold, self.inner, elements, shape=self.inner_shape, kinds=kinds, **keeps)
+        made = results_of(loop)
         if kept:  # what was made of them is made of the rows from now on
+            self.rowwise.append(loop)
             self.memo = {(v, i): x for (v, i), x in self.memo.items() if i != self.full or v in self.rows}
         for v, result in zip(folds, made):
             self.memo[v, self.outer] = result
@@ -211,7 +216,7 @@ class _Scalarizer:
         """Values that a loop keeps for later ones, by the result in whose memory."""
         results = self.region.results
         full = {k: r for k, r in enumerate(results) if self._is_full(r)}
-        if self.column_folds or not self.outer or any(is_epilogue(r) for r in results):
+        if self.column_folds or not (self.outer and self.inner) or any(is_epilogue(r) for r in results):
             return {}
         found: dict[int, Value] = {}
         free = [k for k in hosts(self.region, full) if k not in self.hosts]
@@ -224,11 +229,11 @@ class _Scalarizer:
 
     # -- loops
 
-    def _loop(self, op, index: Index, results: Sequence[Value], each: bool = False, **attrs) -> Value:
-        """``op`` over ``index`` with a region that holds what depends on it; the rest is captured. ``each``: results
-        are made in every step, also those that do not: a put is more than its value."""
+    def _loop(self, op, index: Index, results: Sequence[Value], each: Iterable[Value] = (), **attrs) -> Value:
+        """``op`` over ``index`` with a region that holds what depends on it; the rest is captured. ``each``: what is
+        made in every step, also if it does not: a put is more than its value."""
         values = postorder(results)
-        depends = dependent(values, [*index, *(m for r in results if each and (m := projection(r)[0]).operands)])
+        depends = dependent(values, [*index, *(m for m in each if m.operands)])
         captured: dict[Value, None] = {}
         for v in values:
             if v in depends and v not in index:
