@@ -233,10 +233,12 @@ def of_handler(error: BaseException) -> bool:
     return False
 
 
-def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
+def nearest(name: Any, known: Iterable[str], least: float = 0.6) -> str | None:
     """The known name that is most like this one, however either is capitalized; none if that is less than ``least``."""
     import difflib  # nothing was misspelt in most programs
 
+    if not isinstance(name, str):
+        return None
     plain: dict[str, list[str]] = {}
     for k in sorted(known):
         plain.setdefault(k.lower().replace("_", ""), []).append(k)
@@ -244,7 +246,7 @@ def nearest(name: str, known: Iterable[str], least: float = 0.6) -> str | None:
     return difflib.get_close_matches(name, plain[near[0]], 1, 0.0)[0] if near else None
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: Any, known: Iterable[str]) -> str:
     """A hint for a misspelt name: the nearest known one, else the list, or as much of it as one reads."""
     known = sorted(known)
     near = nearest(name, known)

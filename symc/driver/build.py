@@ -150,6 +150,9 @@ def _arguments(inputs: Any, found: list[Value]) -> tuple[tuple[Slot, ...], list[
     slots: list[Slot] = []
     args: list[Value] = []
     for k, (name, item) in enumerate(items):
+        if not isinstance(name, str):
+            raise InputError(f"inputs: the name of an argument must be a string, not {name!r}",
+                             where=location.in_order(location.here()))
         leaves, nest = flatten(item)
         for leaf, path in zip(leaves, nest.paths(), strict=True):
             args.append(_argument(leaf, f"input {k}{path}", args))
