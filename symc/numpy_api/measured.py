@@ -74,7 +74,7 @@ def trim_zeros(filt: Any, trim: str = "fb") -> Tensor:
     t = as_tensor(filt)
     if t.ndim != 1:
         raise ShapeError("trim_zeros: a vector is needed", values=rows([t]))
-    if not set(trim.lower()) <= set("fb"):
+    if not isinstance(trim, str) or not set(trim.lower()) <= set("fb"):
         raise ShapeError(f"trim_zeros: trim is made of 'f' and 'b', not {trim!r}")
     place = API["arange"](t.shape[0])
     there, n = _truth(t), as_tensor(t.shape[0])

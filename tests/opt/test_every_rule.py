@@ -9,7 +9,7 @@ import pytest
 from symc.errors import InternalError, PipelineError
 from symc.ir.dim import size_name
 from symc.ir.function import Input, function
-from symc.ir.op import splat
+from symc.ir.op import all_ops, splat
 from symc.ir.ops.arithmetic import abs_, maximum, minimum, neg
 from symc.ir.ops.cast import cast
 from symc.ir.ops.grad_control import stop_gradient
@@ -39,6 +39,11 @@ from symc.testing import check_rule
 from symc.testing.rule_uses import as_function
 
 RULES = [r for r in all_rules() if r.family != "user"]  # an example declares one
+
+
+#: Elementwise ops that take bools alone, and how many.
+OF_BOOLS = [(op, len(next(op.samples())[0])) for op in all_ops()
+            if op.samples and "elementwise" in op.traits and "b" in (op.facts.kinds or "") and op.facts.custom is None]
 
 
 def names(rules):
@@ -477,3 +482,13 @@ def test_an_infinite_weight_makes_no_nan(k):
 def test_idempotent_order_ops_fold_for_ties():
     x = X()
     assert optimize(as_function(maximum(x, x)), "canonicalize").function.body.results[0].op.name == "param"
+
+
+@pytest.mark.parametrize("dtype", ["f64", "i64", "c128", "bool"])
+def test_bools_that_were_numbers_are_bools(dtype):
+    """A rule for numbers may see a bool beside them, but not bools alone."""
+    x = leaf(dtype, 3)
+    was = cast(x, dtype=np.dtype(bool))
+    results = [op(*[was] * n) for op, n in OF_BOOLS]
+    assert len(results) > 10
+    optimize(function("f", [(x, Input("x", x.type))], results), UNFUSED, strict=True)

@@ -73,6 +73,7 @@ MISTAKES += [
     (lambda: sc.stack([]), sc.ShapeError, "nothing to join"),
     (lambda: np.fmax.reduce(Y, initial=0.0), sc.SymbolicValueError, "one axis and keepdims, not initial="),
     (lambda: np.hypot.reduce(X, axis=(0, 1)), sc.SymbolicValueError, "one axis and keepdims, not axis=(0, 1)"),
+    (lambda: np.trim_zeros(X[0], X), sc.ShapeError, "made of 'f' and 'b'"),
     (lambda: sc.compile(X, {1: X}), sc.InputError, "the name of an argument must be a string, not 1"),
     (lambda: sc.compile(X, [X])({1: 2}), sc.InputError, "has no input 1"),
     (lambda: sc.compile(X, [X]).dump(3), sc.PipelineError, "has no stage 3"),

@@ -196,18 +196,15 @@ def _stated_by(f: Callable) -> dict[str, Any]:
 
 
 def _of_kinds(apply: Callable, kinds: str) -> Callable:
-    """``apply``, asked only about values with operands of these dtype kinds."""
+    """``apply``, asked only about values with operands of these dtype kinds, and maybe bools beside them."""
     if set(kinds) >= set("biufc"):
         return apply
 
-    allowed = frozenset(kinds + "b")
+    allowed, beside = frozenset(kinds + "b"), {"b"} - set(kinds)
 
     def guarded(v: Value, context: Context) -> Value | str | None:
-        for o in v.operands:
-            t = o.type
-            if isinstance(t, TensorType) and t.dtype.kind not in allowed:
-                return None
-        return apply(v, context)
+        found = {t.dtype.kind for o in v.operands if isinstance(t := o.type, TensorType)}
+        return None if found - allowed or found and found == beside else apply(v, context)
 
     return guarded
 

@@ -164,6 +164,7 @@ def _reshaped(x: Value, v: Value, units: dict[int, int]) -> Value:
     examples=lambda: [ensure_shape(  # of sizes that are equal, in a form that tells them apart
         lookup("exp")(slice_(leaf(size_name("n")), start=(0,), size=(minimum(size_name("n"), 9),), step=(1,))),
         shape=(minimum(size_name("n") + 1, 10) - 1,))],
+    misses=lambda: [ensure_shape(reshape(leaf(), shape=(1,)), shape=(minimum(size_name("n"), 1),))],
     written=lambda sc: example(
         lambda x: sum(x[k : k + 32] * float(k + 1) for k in range(3)), [sc.input("x", "float64", shape=("n",))]
     ),
@@ -174,6 +175,8 @@ def ensured_before_work(v: Value, context) -> Value | None:
     if x.op is reshape and (units := unit_axes(x)) is not None:
         inner = x.operands[0]
         shape = tuple(v.shape[units[a]] if a in units else 1 for a in range(inner.ndim))
+        if any(v.shape[a] != 1 for a in range(x.ndim) if a not in units.values()):
+            return None  # the operand has no axis that could have this size
         return reshape(ensured(inner, shape), shape=v.shape)
     if x.op is gather and context.single_use(x):
         depth = x.operands[1].ndim
