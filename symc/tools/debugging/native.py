@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from symc.codegen.kernel.names import is_kernel, kernel_name
 from symc.codegen.plan.check_plan import check_plan
 from symc.codegen.plan.planner import make_plan
 from symc.driver.backend import Settings
@@ -41,7 +42,10 @@ class Native:
         self.function, self.donated = f, donated | frozenset(f.updates)
         self.plan = make_plan(f, self.donated, reuse=reuse)
         check_plan(self.plan)
-        self.program = settings.backend.load(self.plan, f, settings)
+        self.program: Any = settings.backend.load(self.plan, f, settings)
+        for step in getattr(self.program, "python_steps", ()):
+            if is_kernel(step.value):
+                raise PlanError(f"Python runs what {kernel_name(step.value)} is for: it could not be written")
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Results on copies of the arrays. Raises PlanError when a call breaks what it promises about memory."""
