@@ -2,10 +2,10 @@
 
 Saving costs memory (written once, read once, for every step); computing again costs arithmetic. Products of matrices,
 reductions, transcendental functions, loops and whatever is not known to be cheap is never computed again. Cheap
-elementwise ops and movements are, where that saves bytes: the values to save are a minimum cut, weighted with bytes,
-between what is expensive and what the backward body uses (as in the min-cut partitioner of PyTorch's AOTAutograd).
-Of cuts that weigh the same the one nearest to the uses is taken, which computes least again. A body of more than
-``LIMIT`` such values is not cut: what the backward body uses is saved as it is.
+elementwise ops and movements are, where that saves bytes, and loops that keep places of one without a bound: the values
+to save are a minimum cut, weighted with bytes, between what is expensive and what the backward body uses (as in the
+min-cut partitioner of PyTorch's AOTAutograd). Of cuts that weigh the same the one nearest to the uses is taken, which
+computes least again. A body of more than ``LIMIT`` such values is not cut: what the backward body uses is saved.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from collections.abc import Callable, Collection, Sequence
 
 from symc.grad.mincut import INFINITE, Network
 from symc.ir.op import Element, Op
+from symc.ir.ops.control import while_
 from symc.ir.ops.leaf import get
 from symc.ir.ops.remat import again
 from symc.ir.size_values import number
-from symc.ir.traverse import postorder
+from symc.ir.traverse import every_value, postorder
 from symc.ir.types import TensorType, Type
 from symc.ir.value import Value
 
@@ -43,6 +44,12 @@ def is_cheap_op(op: Op) -> bool:
     few = not op.facts.kernel or op.facts.kernel == "cheap" and bool(op.facts.result)
     plain = isinstance(op.lowering, Element) and "elementwise" in op.traits and "checks" not in op.traits
     return few and plain or op in (get, again)
+
+
+def keeps_places(v: Value) -> bool:
+    """True for a loop around one without a bound, as those that keep places of such a loop are: were what it keeps
+    saved for every step of loops around it, each level would take 64 times the memory."""
+    return v.op is while_ and any(x.op is while_ and x.attrs["max_steps"] is None for x in every_value(v.regions[1]))
 
 
 def read_again(ends: Sequence[Value], varying: Collection[Value], later: Collection[Value],
@@ -71,7 +78,8 @@ def choose(values: Sequence[Value], inside: Collection[Value], used: Sequence[Va
     wanted = [v for v in dict.fromkeys(used) if v not in free]
     if len(order) > LIMIT:
         return [v for v in order if v in set(wanted)]
-    return cheapest(order, wanted, lambda v: max(size_in_bytes(v.type), 1), lambda v: v in carries or not is_cheap(v))
+    return cheapest(order, wanted, lambda v: max(size_in_bytes(v.type), 1),
+                    lambda v: v in carries or not (is_cheap(v) or keeps_places(v)))
 
 
 def cheapest(order: Sequence[Value], wanted: Sequence[Value], weight: Callable[[Value], int],

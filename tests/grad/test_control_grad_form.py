@@ -11,8 +11,10 @@ import pytest
 
 import symc as sc
 from symc.grad import connected
+from symc.grad.while_loop import SLOTS
 from symc.ir.function import Input, function
 from symc.ir.traverse import every_value, postorder
+from symc.ir.types import TensorType
 from symc.opt import UNFUSED, optimize
 from tests.grad.control_cases import RNG, Program, close, every, loops, ops, rnn, rnn_inputs, values
 from tests.grad.control_fuzz import Loops, Unrolled
@@ -257,6 +259,27 @@ def test_a_second_gradient_is_not_much_larger(cost, most):
     first = optimized_size(gradients, inputs)
     for second in (sc.grad(slope, inputs[2:], disconnected="zero"), sc.jvp(gradients, inputs[2:], moves)):
         assert optimized_size(second, [*inputs, *moves]) <= most * first
+
+
+@pytest.mark.parametrize(("depth", "order"), [(1, 1), (1, 2), (1, 3), (2, 2)])
+def test_places_of_a_loop_without_a_bound_are_not_kept_for_every_step_of_another(depth, order):
+    x, k = sc.input("x", "float64", (3,)), sc.scalar("k", "int64")
+
+    def gradient(**bound):
+        f = sc.tanh
+        for _ in range(depth):
+            f = (lambda inner: lambda x: sc.while_loop(
+                lambda c: c[0] < k, lambda c: (c[0] + 1, inner(c[1]) + 0.1 * x), (0, x), **bound)[1])(f)
+        y = f(x).sum()
+        for _ in range(order):
+            y = sc.grad(y, x).sum()
+        return y
+
+    y = gradient()
+    assert max(t.shape.count(SLOTS) for v in every(y) if isinstance(t := v.type, TensorType)) == 1
+    if order < 3:
+        got, want = (sc.compile(g, [x, k], mode="reference")([0.5, -1.0, 0.2], 2) for g in (y, gradient(max_steps=2)))
+        np.testing.assert_allclose(got, want, rtol=1e-12)
 
 
 def test_a_second_gradient_goes_back_through_one_loop():
