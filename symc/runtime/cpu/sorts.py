@@ -60,6 +60,8 @@ def _sort(lowering: Lowering, v: Value, read: int, write: int, status: int) -> N
                      *[routines.entry("line_keys", f"{name}_{keys}") for name in ("pack", "unpack")]]
     else:
         scratch, functions = [memory(x.dtype.itemsize)], [sorter(f"sort {keys}"), sorter(f"long {keys}")]
+        if keys[0] == "f":
+            functions.append(routines.entry("line_keys", f"zeros_{keys}"))
         if not isinstance(inner, int) or inner == 1:
             lowering.copy(write, read, lowering.number(x.type.nbytes))  # type: ignore[arg-type]
     entry = routines.entry("line_sorts", f"{'argsort' if form.places else 'sort'}_{dtype}")  # type: ignore[union-attr]

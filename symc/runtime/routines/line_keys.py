@@ -9,7 +9,7 @@ bits are left. What differs in lost bits alone is put in order afterwards.
 from __future__ import annotations
 
 from symc.codegen.language.helpers import inlined, plain
-from symc.codegen.language.names import bits32, bits64, i64, wrap_sub
+from symc.codegen.language.names import bits32, bits64, copysign, i64, like, wrap_sub
 from symc.codegen.language.native import Open, T, Texts, array, unlikely
 from symc.ir.dtypes import DTYPES, RECORDS
 
@@ -22,8 +22,11 @@ def texts(dtype: str) -> Texts:
     """Functions for a dtype, of which numbers of half precision are their keys (``line_sorts``)."""
     known, size = RECORDS[DTYPES[dtype]].memory, DTYPES[dtype].itemsize
     keys = {"f32": single, "f64": double, "u32": unsigned, "u64": unsigned_long}.get(known, signed)
-    return {f"pack_{dtype}": (pack_wide if size == 8 else pack, {"T": known, "key": keys}),
-            f"unpack_{dtype}": (unpack_wide if size == 8 else unpack, {"T": known, "key": keys})}
+    found = {f"pack_{dtype}": (pack_wide if size == 8 else pack, {"T": known, "key": keys}),
+             f"unpack_{dtype}": (unpack_wide if size == 8 else unpack, {"T": known, "key": keys})}
+    if known in ("f32", "f64"):
+        found[f"zeros_{dtype}"] = zeros, {"T": known}
+    return found
 
 
 @plain
@@ -74,6 +77,15 @@ def unpack_wide(own: array[i64], x: array[T], done: array[i64], n: i64):
     done[0] = i64(moves <= n)
     for k in range(n):
         own[k] = own[k] & PLACE
+
+
+@plain
+def zeros(x: array[T], found: array[i64], n: i64):
+    """How many of the zeros have a sign."""
+    count = 0
+    for k in range(n):
+        count += i64((x[k] == 0) & (copysign(like(x[k], 1), x[k]) < 0))
+    found[0] = count
 
 
 @inlined

@@ -25,7 +25,7 @@ FEW = 4
 
 ZEROS = MENDED = KEYS = PACKED = before = Open
 line_sorter, places_sorter = Outside("", "ippp"), Outside("", "ipppp")
-packer, unpacker = Outside("", "vpppl"), Outside("", "vpppl")
+packer, unpacker, counter = Outside("", "vpppl"), Outside("", "vpppl"), Outside("", "vppl")
 
 
 def texts(name: str) -> Texts:
@@ -44,7 +44,7 @@ def texts(name: str) -> Texts:
 @native
 def sort(words: array[i64]):
     """Words: first row, end of rows, n, inner; addresses of the results, ``x``, ``line``, ``status``, functions for a
-    line and a long one. If ``inner`` is 1, the results are the elements of ``x`` (but where there are keys)."""
+    line, a long one, and for zeros. If ``inner`` is 1, and there are no keys, the results are the elements of ``x``."""
     n, inner, failed = words[2], words[3], 0
     to, x, line = pointer(T, words[4]), pointer(T, words[5]), pointer(T, words[6])
     sorter = words[8] if n <= LONG else words[9]
@@ -65,7 +65,7 @@ def sort(words: array[i64]):
                         own[k] = x[first + k * inner]
                 failed |= line_sorter(sorter, own, n, 0)
             if ZEROS:
-                zeros_in_order(own, x[first:], n, inner, half)
+                zeros_in_order(own, x[first:], n, inner, half, words[10])
             if inner != 1:
                 for k in range(n):
                     to[first + k * inner] = own[k]
@@ -74,19 +74,24 @@ def sort(words: array[i64]):
 
 
 @inlined
-def zeros_in_order(own, x, n, inner, half):
-    """Put zeros of both signs in the order in which they were given. ``half``: the greatest power of 2 up to n."""
-    start, step = 0, half
+def zeros_in_order(own, x, n, inner, half, zeros):
+    """Put zeros of both signs in the order in which they were given. ``half``: the greatest power of 2 up to n;
+    ``zeros``: the function that counts those with a sign."""
+    start, step, signs = 0, half, memory(i64, 1)
     while step > 0:  # how many are less than 0
         further = start + step
         if further <= n and own[further - 1] < 0:
             start = further
         step = step >> 1
     if start + 1 < n and own[start + 1] == 0:
-        for k in range(n):
-            if x[k * inner] == 0:
-                own[start] = x[k * inner]
-                start += 1
+        signs[0] = 1
+        if inner == 1:
+            counter(zeros, x, signs, n)
+        if signs[0] > 0:
+            for k in range(n):
+                if x[k * inner] == 0:
+                    own[start] = x[k * inner]
+                    start += 1
 
 
 @native
