@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import symc as sc
+from symc.codegen.cpu.render import Source
 from symc.codegen.language.native import BLAS
 from symc.ir.dtypes import ARITHMETIC, DTYPE_NAMES
 from symc.runtime import routines
@@ -25,7 +26,7 @@ from symc.runtime.cache import machine_code, object_cache
 from symc.runtime.compilers import image, linker
 from symc.runtime.compilers.image import Image
 from symc.runtime.compilers.llvm import llvm, load, lock, target_machine
-from symc.runtime.compilers.llvm_compile import _parsed, module_code
+from symc.runtime.compilers.llvm_compile import _parsed, kernel_ir, module_code, optimized
 from symc.runtime.cpu.native import (  # noqa: F401
     entry_ir,
     executor_ir,
@@ -266,6 +267,35 @@ def test_a_module_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     first, second = (found(lambda: "define void @entry() { ret void }") for _ in range(2))
     assert len(written) == 1 and first != second
+
+
+class Allocations(ctypes.Structure):
+    """``struct mallinfo2`` of glibc."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in (
+        "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "used", "fordblks", "keepcost")]
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="asks glibc")
+def test_compilers_keep_nothing_of_what_they_compiled() -> None:
+    """Of a module that is optimized by all passes, by few, and given the bodies of rare sides."""
+    asked = ctypes.CDLL(None).mallinfo2
+    asked.restype = Allocations
+    line, d = "def kernel(n, a, b):\n    for i in range(n):\n        b[i] = sin(a[i])\n", np.dtype("f8")
+    kernel = kernel_ir(Source(line, ("n",), (d,), (d,)))
+    machine = target_machine()
+
+    def compile_all() -> None:
+        with lock:
+            machine.emit_object(optimized(kernel, machine))
+        module_code(TEXT, 1)
+
+    for _ in range(3):
+        compile_all()
+    before = asked().used
+    for _ in range(5):
+        compile_all()
+    assert asked().used - before < 5 * 10_000
 
 
 def test_kernels_are_the_same_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

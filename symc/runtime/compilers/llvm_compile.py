@@ -29,6 +29,7 @@ from symc.runtime.compilers.llvm import (
     few_registers,
     llvm,
     lock,
+    run_passes,
     target_machine,
     without,
 )
@@ -111,7 +112,8 @@ def _in_registers(module: Any, machine: Any) -> None:
     passes = llvm().create_new_module_pass_manager()
     passes.add_always_inliner_pass()
     passes.add_sroa_pass()
-    passes.run(module, llvm().create_pass_builder(machine, llvm().create_pipeline_tuning_options(speed_level=1)))
+    options = llvm().create_pipeline_tuning_options(speed_level=1)
+    run_passes(passes, module, llvm().create_pass_builder(machine, options))
 
 
 @phase("LLVM: optimize")
@@ -124,7 +126,7 @@ def optimized(text: str, machine: Any) -> Any:
     options = binding.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = options.slp_vectorization = options.loop_interleaving = options.loop_unrolling = True
     passes = binding.create_pass_builder(machine, options)
-    passes.getModulePassManager().run(module, passes)
+    run_passes(passes.getModulePassManager(), module, passes)
     if bodies:
         link_bodies(module, bodies, context, machine)
     return module

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from symc.runtime.compilers.llvm import llvm
+from symc.runtime.compilers.llvm import llvm, run_passes
 from symc.runtime.compilers.llvm_scalars import LLVM
 from symc.runtime.compilers.loop_notes import UNLIKELY
 
@@ -114,4 +114,5 @@ def link_bodies(module: Any, text: str, context: Any, machine: Any) -> None:
     module.link_in(bodies)
     passes = binding.create_new_module_pass_manager()
     passes.add_always_inliner_pass()
-    passes.run(module, binding.create_pass_builder(machine, binding.create_pipeline_tuning_options(speed_level=3)))
+    options = binding.create_pipeline_tuning_options(speed_level=3)
+    run_passes(passes, module, binding.create_pass_builder(machine, options))
