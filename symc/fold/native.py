@@ -207,7 +207,7 @@ class Kernel:
 
     @functools.cached_property
     def address(self) -> int:
-        return int(compile_text(self.source))
+        return compile_text(self.source)
 
     @functools.cached_property
     def _call(self) -> Any:

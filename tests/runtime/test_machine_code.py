@@ -4,15 +4,18 @@ text of every native module is what LLVM takes."""
 from __future__ import annotations
 
 import ctypes
+import gc
 import inspect
 import os
 import pkgutil
 import re
 import subprocess
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,10 +26,11 @@ from symc.codegen.language.native import BLAS
 from symc.ir.dtypes import ARITHMETIC, DTYPE_NAMES
 from symc.runtime import routines
 from symc.runtime.cache import machine_code, object_cache
-from symc.runtime.compilers import image, linker
-from symc.runtime.compilers.image import Image
+from symc.runtime.compilers import linker
+from symc.runtime.compilers.image import Code, Image, for_good
 from symc.runtime.compilers.llvm import llvm, load, lock, target_machine
 from symc.runtime.compilers.llvm_compile import _parsed, kernel_ir, module_code, optimized
+from symc.runtime.cpu import kernels
 from symc.runtime.cpu.native import (  # noqa: F401
     entry_ir,
     executor_ir,
@@ -53,7 +57,9 @@ def by_llvm(text: str, level: int = 2, **imports: int) -> dict[str, int]:
 def by_image(text: str, level: int = 2, **imports: int) -> dict[str, int]:
     entry = module_code(text, level)
     assert isinstance(entry.code, Image)
-    return image.load(entry.code, imports)
+    code = Code(entry.code, imports)
+    for_good(code)
+    return dict(code.places)
 
 
 def test_code_stays_when_python_has_ended() -> None:
@@ -244,6 +250,67 @@ def test_memory_is_never_writable_and_executable(loads: Loads) -> None:
     assert mode.startswith("r-x")
 
 
+@pytest.mark.skipif(not HAS_IMAGES, reason="code that LLVM loads stays")
+def test_code_of_kernels_goes_with_the_functions_that_launch_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two functions that share a kernel, by the plan and by what is on disk, and an entry that calls without Python."""
+    monkeypatch.setattr(kernels, "MOST", 0)
+    x = sc.vector("x")
+
+    def made() -> list[Any]:
+        e = sc.sum(sc.sin(x) * 0.123)
+        found = [sc.compile(e, [x]), sc.compile([e], [x])]
+        for f in found * 3:
+            f(np.ones(3))
+        return found
+
+    gc.collect()
+    before = set(machine_code._kernels)
+    for _ in range(2):
+        first, second = made()
+        assert len(new := set(machine_code._kernels) - before) == 1
+        del first
+        gc.collect()
+        assert set(machine_code._kernels) == before | new and second(np.zeros(4)) == [0.0]
+        del second
+        gc.collect()
+        assert set(machine_code._kernels) == before
+
+
+def test_the_last_kernels_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a function that is made again and again is compiled once."""
+    monkeypatch.setattr(kernels, "MOST", 3)
+    monkeypatch.setattr(kernels, "_last", OrderedDict())
+    x = sc.vector("x")
+
+    def counted(k: int) -> int:
+        before = kernels.compile_count()
+        sc.compile(sc.tan(x) * (k + 0.321), [x], mode="debug")(np.ones(2))
+        gc.collect()
+        return kernels.compile_count() - before
+
+    assert [counted(k) for k in (0, 1, 2, 0, 3, 0, 1)] == [1, 1, 1, 0, 1, 0, 1]
+
+
+def test_a_process_may_end_while_threads_run_kernels() -> None:
+    """Those of functions that nothing but the thread has, whose code is freed as long as Python runs."""
+    code = """
+import threading, numpy as np, symc as sc
+from symc.runtime.cpu import kernels
+kernels.MOST = 0
+x, runs = sc.vector("x"), threading.Event()
+def work():
+    f = sc.compile(sc.sum(sc.sin(x)), [x], threads=2)
+    a = np.ones(1_000_000)
+    while True:
+        f(a)
+        runs.set()
+threading.Thread(target=work, daemon=True).start()
+runs.wait()
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_code_that_was_compiled_before_needs_no_compiler(tmp_path: Path) -> None:
     """A function that is saved is loaded and run without llvmlite, and without what writes its texts."""
     x = sc.vector("x")
@@ -299,8 +366,6 @@ def test_compilers_keep_nothing_of_what_they_compiled() -> None:
 
 
 def test_kernels_are_the_same_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from symc.runtime.cpu import kernels
-
     monkeypatch.setenv(object_cache.FOLDER, str(tmp_path / "cache"))
     x = sc.vector("x")
     outputs, args = [sc.exp(x) * sc.gammaln(x + 2), sc.cumsum(x), sc.sum(sc.erf(x))], np.linspace(0.1, 3, 37)

@@ -24,7 +24,7 @@ STEPS = 2
 @pytest.fixture
 def no_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs are loaded as ever but for the code of kernels: none may be called."""
-    monkeypatch.setattr(kernels, "_compile", lambda source, name, backend: Kernel(name, source, backend, 8, None))
+    monkeypatch.setattr(kernels, "_compile", lambda source, name, backend: Kernel(name, source, backend, 8))
     monkeypatch.setattr(kernels, "_compiled", {})
 
 

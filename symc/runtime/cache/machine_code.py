@@ -2,34 +2,40 @@
 
 Both are images, or object files where llvmlite has to link them. A process that finds all of its code on disk compiles
 nothing, and imports no compiler.
+
+Modules of native functions stay for good. The code of a kernel belongs to whoever has its ``Symbol``: code of plans
+(``Template``), and so frames, entries, and calls that run. A thread of the pool is in a kernel only while a call waits
+for it. So it is freed with the last function that launches it.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from symc.ir.garbage import no_collections
 from symc.ir.phases import phase
 from symc.runtime.cache import object_cache, version
 from symc.runtime.cache.object_cache import Entry
-from symc.runtime.compilers import image
-from symc.runtime.compilers.image import Image
+from symc.runtime.compilers.image import Code, Image, Loaded, for_good
 
 if TYPE_CHECKING:
     from symc.codegen.cpu.render import Source
 
-_kernels: dict[str, int] = {}  # addresses by name
+_kernels: weakref.WeakValueDictionary[str, Loaded] = weakref.WeakValueDictionary()  # by name
 
 
 class Symbol(int):
-    """The address of native code, and the name by which another process finds it."""
+    """The address of native code, and the name by which another process finds it. ``code``: what is to be kept for as
+    long as somebody may call it."""
 
     name: str
+    code: Any
 
-    def __new__(cls, address: int, name: str) -> Symbol:
+    def __new__(cls, address: int, name: str, code: Any = None) -> Symbol:
         self = super().__new__(cls, address)
-        self.name = name
+        self.name, self.code = name, code
         return self
 
 
@@ -40,44 +46,47 @@ def compile_text(source: Source) -> Symbol:
 
     dtypes = ",".join(d.str for d in source.arrays)
     name = object_cache.key([version.of_compilers(), source.text, dtypes, str(len(source.operands)), str(source.fails)])
+    if (found := _kernels.get(name)) is not None:
+        return _symbol(name, found)
     entry = object_cache.read(name)
     if entry is None:
         from symc.runtime.compilers.llvm_compile import kernel_code
 
         entry = kernel_code(source, f"symc_{name}")
         object_cache.write(name, entry)
-    return _kernel(name, entry, c_addresses(source.text))
+    return _symbol(name, _loaded(entry, c_addresses(source.text)))
 
 
 def kept_kernel(name: str) -> Symbol:
     """A kernel whose machine code is here or on disk. Raises LookupError if it is not there any more."""
-    if name in _kernels:
-        return Symbol(_kernels[name], f"kernel {name}")
-    entry = object_cache.read(name)
-    if entry is None:
-        raise LookupError(name)
-    return _kernel(name, entry)
+    found = _kernels.get(name)
+    if found is None:
+        entry = object_cache.read(name)
+        if entry is None:
+            raise LookupError(name)
+        found = _loaded(entry)
+    return _symbol(name, found)
 
 
-def _kernel(name: str, entry: Entry, calls: Mapping[str, int] | None = None) -> Symbol:
-    if name not in _kernels:
-        _kernels[name] = _loaded(entry, calls)[f"symc_{name}"]
-    return Symbol(_kernels[name], f"kernel {name}")
+def _symbol(name: str, found: Loaded) -> Symbol:
+    """The symbol of a kernel, which is that of another thread if one was faster."""
+    found = _kernels.setdefault(name, found)
+    return Symbol(found.places[f"symc_{name}"], f"kernel {name}", found)
 
 
 @phase("load")
-def _loaded(entry: Entry, calls: Mapping[str, int] | None = None) -> dict[str, int]:
-    """The addresses of its functions. ``calls``: of functions that it calls, beside SciPy's and the C library's."""
+def _loaded(entry: Entry, calls: Mapping[str, int] | None = None) -> Loaded:
+    """Its functions. ``calls``: of functions that it calls, beside SciPy's and the C library's."""
     imports = dict(calls or {})
     if entry.scipy:
         from symc.runtime.cpu import scipy_functions
 
         imports |= {scipy_functions.symbol(export): scipy_functions.special(export) for export in entry.scipy}
     if isinstance(entry.code, Image):
-        return image.load(entry.code, imports)
+        return Code(entry.code, imports)
     from symc.runtime.compilers import llvm
 
-    return llvm.load(entry.code, entry.exports, imports)
+    return Loaded(llvm.load(entry.code, entry.exports, imports))
 
 
 @phase("native module", lambda name, *_: name)
@@ -97,7 +106,9 @@ def load_module(
         with no_collections():
             entry = module_code(write(), level)
         object_cache.write(key, entry)
-    return _loaded(entry, calls).__getitem__
+    found = _loaded(entry, calls)
+    for_good(found)
+    return found.places.__getitem__
 
 
 def _key_of_module(name: str, level: int) -> str:

@@ -15,7 +15,6 @@ import numpy as np
 
 from symc.ir.record import dataclass
 from symc.ir.types import as_dtype
-from symc.runtime.cache.machine_code import Symbol
 from symc.runtime.cpu.calls import Calls, CallStep, LateStep, only_where_native_code_fails
 from symc.runtime.cpu.executable import Template
 from symc.runtime.cpu.lowered import Fresh, Lowered
@@ -62,7 +61,7 @@ def restored(r: Recording, steps: Callable[[], Sequence[CallStep]]) -> Lowered:
     Raises LookupError if the machine code it calls is not on disk any more.
     """
     words = np.array(r["words"], np.int64)
-    symbols = tuple((k, Symbol(find(name), name)) for k, name in r["symbols"])
+    symbols = tuple((k, find(name)) for k, name in r["symbols"])
     for k, s in symbols:
         words[k] = s
     arrays = [np.frombuffer(data, as_dtype(dtype)).reshape(shape) for dtype, shape, data in r["constants"]]

@@ -12,7 +12,8 @@ import ctypes
 import functools
 import mmap
 import struct
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from symc.ir.record import dataclass
@@ -42,9 +43,39 @@ def for_good(kept: Any) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
 
 
-def load(image: Image, imports: Mapping[str, int]) -> dict[str, int]:
-    """The addresses of functions, loaded for good. What they call is in ``imports``, or in a library that the whole
-    process sees. Raises LookupError for what is nowhere."""
+class Loaded:
+    """Functions in memory: their addresses by name."""
+
+    __slots__ = ("__weakref__", "places")
+
+    def __init__(self, places: Mapping[str, int]):
+        self.places = places
+
+
+class Code(Loaded):
+    """An image in memory, freed with its last owner: whoever runs it is one, until it has run. When Python ends it
+    stays, as threads may still run it until the process ends.
+
+    What it calls is in ``imports``, or in a library that the whole process sees. Raises LookupError for what is
+    nowhere.
+    """
+
+    __slots__ = ("_memory",)
+
+    def __init__(self, image: Image, imports: Mapping[str, int]):
+        memory, start = _loaded(image, imports)
+        super().__init__({name: start + place for name, place in image.places.items()})
+        self._memory = memory
+        for_good(memory)
+
+    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing,
+                free: Callable[[Any], None] = ctypes.pythonapi.Py_DecRef, own: Any = ctypes.py_object) -> None:
+        if not ending() and hasattr(self, "_memory"):
+            free(own(self._memory))
+
+
+def _loaded(image: Image, imports: Mapping[str, int]) -> tuple[mmap.mmap, int]:
+    """The memory of an image, and where it starts."""
     memory = mmap.mmap(-1, len(image.code), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     memory[:] = image.code
     start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
@@ -54,8 +85,7 @@ def load(image: Image, imports: Mapping[str, int]) -> dict[str, int]:
         _WORD.pack_into(memory, at, imports[name] if name in imports else _address(name))
     if _process().mprotect(ctypes.c_void_p(start), ctypes.c_size_t(image.fixed), mmap.PROT_READ | mmap.PROT_EXEC):
         raise OSError("memory cannot be made executable")
-    for_good(memory)
-    return {name: start + place for name, place in image.places.items()}
+    return memory, start
 
 
 def _address(name: str) -> int:

@@ -136,8 +136,8 @@ def _turn(habit: str, on: bool) -> None:
 
 
 def run_passes(passes: Any, module: Any, builder: Any) -> None:
-    """Run a pass manager over a module, and free it. llvmlite does not: of the classes that a manager inherits from, the
-    first says that there is nothing to free, and 20 to 180 KB of every kernel stayed for good."""
+    """Run a pass manager over a module, and free it. llvmlite does not: of the classes that a manager inherits from,
+    the first says that there is nothing to free, and 20 to 180 KB of every kernel stayed for good."""
     passes.run(module, builder)
     free = getattr(llvm().NewPassManager, "_dispose", None)
     if free is not None:

@@ -16,14 +16,15 @@ from symc.errors import ExecutionError, SymcError
 from symc.ir.dtypes import DTYPES, RECORDS
 from symc.ir.location import Loc
 from symc.ir.phases import phase
+from symc.runtime.compilers.image import for_good
 from symc.runtime.compilers.uninterrupted import uninterrupted
 from symc.runtime.cpu.scipy_functions import IN_TEXT
 
 
 @phase("Numba")
 @uninterrupted
-def compile_text(source: Source, name: str) -> tuple[Any, int]:
-    """The owner of the machine code of a kernel, and its address."""
+def compile_text(source: Source, name: str) -> int:
+    """The address of a kernel, whose code stays for good."""
     from numba.core import config, types
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.errors import NumbaError
@@ -74,7 +75,7 @@ def _pointer(dtype: np.dtype) -> Any:
     return types.CPointer(numpy_support.from_dtype(DTYPES[RECORDS[dtype].memory]))
 
 
-def _native(function: Callable[..., None], arguments: tuple[Any, ...]) -> tuple[Any, int]:
+def _native(function: Callable[..., None], arguments: tuple[Any, ...]) -> int:
     from llvmlite import ir
     from numba.core import compiler, cpu_options, types
     from numba.core.registry import cpu_target
@@ -101,4 +102,6 @@ def _native(function: Callable[..., None], arguments: tuple[Any, ...]) -> tuple[
     library.add_ir_module(module)
     library.add_linking_library(result.library)
     library.finalize()
-    return library, library.get_pointer_to_function(entry.name)
+    for_good(library)
+    address: int = library.get_pointer_to_function(entry.name)
+    return address

@@ -42,8 +42,7 @@ class Executable:
     """Code in memory. ``words[slot]`` may be read and written between runs; one run at a time. ``state``: of the
     floating-point unit during a run, if it is not the caller's (``native/float_state.py``)."""
 
-    __slots__ = ("_constants", "_memory", "_pool", "_prepare", "_rows", "_run", "_threads", "address", "arena",
-                 "words")
+    __slots__ = ("_kept", "_memory", "_pool", "_prepare", "_rows", "_run", "_threads", "address", "arena", "words")
 
     def __init__(self, template: Template, threads: int = 1, state: int = 0):
         memory, pool = template.words.copy(), aligned(template.pool.nbytes)
@@ -56,7 +55,8 @@ class Executable:
         memory[Word.POOLED] = not limited and threads == 1
         memory[Word.SELF] = memory[Word.PULSE] = memory.ctypes.data
         memory[Word.STATE] = state
-        self._memory, self._pool, self._constants, self._rows = memory, pool, template.constants, template.arena
+        self._memory, self._pool, self._rows = memory, pool, template.arena
+        self._kept = template.constants, template.symbols  # which the words are addresses of
         self._run, self._prepare, memory[Word.CALLBACK] = executor(template.straight)
         self._threads, self.address = threads, memory.ctypes.data
         self.words: Any = memory.data  # a memoryview: single words are read and written faster than through the array

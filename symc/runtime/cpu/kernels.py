@@ -12,7 +12,8 @@ Numba, and knows a user's functions too: it serves what the first does not know.
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+import weakref
+from collections import OrderedDict
 
 from symc.codegen.cpu.render import Source
 from symc.codegen.language.syntax import Unsupported
@@ -20,48 +21,63 @@ from symc.ir.locks import new_lock
 from symc.ir.record import dataclass
 from symc.runtime.cache import machine_code
 
+#: How many kernels stay that no function launches any more, for functions to come.
+MOST = 256
+
 _lock = new_lock()
-_compiled: dict[tuple, Kernel] = {}
+_compiled: weakref.WeakValueDictionary[tuple, Kernel] = weakref.WeakValueDictionary()
+_last: OrderedDict[tuple, Kernel] = OrderedDict()  # in the sequence in which they were asked for
+_of_numba: list[Kernel] = []  # for good: Numba frees no code
+_count = 0
 
 ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """Native code of one source. ``backend``: the compiler that made it. ``call(address of args)`` runs it without the
-    GIL."""
+    """Native code of one source, at an address: a ``Symbol``, which keeps it, or Numba's. ``backend``: the compiler
+    that made it."""
 
     name: str
     source: Source
     backend: str
     address: int
-    call: Any
-    library: Any = None  # keeps the machine code alive
+
+    def call(self, address: int) -> None:
+        """Run it on the args that are there, without the GIL."""
+        ENTRY(self.address)(address)
 
 
 def compile_count() -> int:
-    """The number of kernels that this process has compiled."""
-    return len(_compiled)
+    """The number of kernels that this process has compiled, or found on disk."""
+    return _count
 
 
 def compile_kernel(source: Source, name: str, backend: str = "llvm") -> Kernel:
-    """The kernel for a source, compiled at most once by "llvm" or "numba"; by Numba where LLVM's text cannot say it."""
+    """The kernel for a source, compiled by "llvm" or "numba" unless there is one; by Numba where LLVM's text cannot say
+    it."""
+    global _count
     key = (backend, source.text, source.arrays)
     with _lock:
         kernel = _compiled.get(key)
         if kernel is None:
             kernel = _compiled[key] = _compile(source, name, backend)
+            _count += 1
+        _last[key] = kernel
+        _last.move_to_end(key)
+        if len(_last) > MOST:
+            _last.popitem(last=False)
         return kernel
 
 
 def _compile(source: Source, name: str, backend: str) -> Kernel:
     if backend == "llvm":
         try:
-            address = machine_code.compile_text(source)
-            return Kernel(name, source, "llvm", address, ENTRY(address))
+            return Kernel(name, source, "llvm", machine_code.compile_text(source))
         except Unsupported:
             pass
     from symc.runtime.compilers import numba_compile
 
-    library, entry = numba_compile.compile_text(source, name)
-    return Kernel(name, source, "numba", entry, ENTRY(entry), library)
+    kernel = Kernel(name, source, "numba", numba_compile.compile_text(source, name))
+    _of_numba.append(kernel)
+    return kernel

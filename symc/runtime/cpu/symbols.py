@@ -25,8 +25,8 @@ def _routine(chosen: Library, name: str) -> Symbol:
     return Symbol(chosen.address(name), f"{chosen.name} {name}")
 
 
-def find(name: str) -> int:
-    """The address of a symbol. Raises LookupError for what this process does not have: a kernel whose machine code is
+def find(name: str) -> Symbol:
+    """The symbol of a name. Raises LookupError for what this process does not have: a kernel whose machine code is
     not on disk any more, a routine of another library."""
     kind, _, rest = name.partition(" ")
     if kind in (OfNumpy.name, OfScipy.name):
@@ -39,7 +39,8 @@ def find(name: str) -> int:
         return kept_kernel(rest)
     if kind == "own":
         module, *names = rest.split()
-        return importlib.import_module(module).entry(*names)
+        own: Symbol = importlib.import_module(module).entry(*names)
+        return own
     if kind == "line":
         from symc.runtime.cpu import numpy_sorts
 
