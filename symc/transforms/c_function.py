@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from symc.codegen.kernel.c_functions import CFunction, c_function_of
+from symc.codegen.kernel.c_functions import CFunction
 from symc.errors import ExecutionError, InputError
 from symc.ir.types import as_dtype
 from symc.tensors.callsite import at_caller, caller
 from symc.tensors.convert import as_tensor
 from symc.tensors.tensor import Tensor
 from symc.transforms import op_travel
+from symc.transforms.c_declarations import c_function_of
 from symc.transforms.custom_op import op
 
 

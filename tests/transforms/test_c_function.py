@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.codegen.kernel.c_functions import c_function_of
 from symc.runtime.cache import object_cache
+from symc.transforms.c_declarations import c_function_of
 
 D, F, I = ctypes.c_double, ctypes.c_float, ctypes.c_int
 LIBM = ctypes.CDLL(ctypes.util.find_library("m"))
