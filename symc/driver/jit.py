@@ -34,6 +34,9 @@ from symc.tensors.state import SharedVariable, concrete
 from symc.tensors.tensor import Tensor
 from symc.tensors.tracing import Trace
 
+#: How many signatures are kept; those that came first go.
+MOST_SIGNATURES = 1024
+
 
 class JitFunction(Specializing):
     """Result of ``jit``. Arguments are nests of arrays and numbers; results come in the function's own nest.
@@ -165,6 +168,9 @@ class JitFunction(Specializing):
             kept.setdefault(k, kept[key])
             gone = functools.partial(_forget, weakref.ref(self), k)
             self._watched[k] = [same.watch(gone) for same in identities(k)]
+        for k in list(self._watched)[:-MOST_SIGNATURES]:  # one may come with each call: a text, a variable around
+            self._quick.clear()
+            _forget(weakref.ref(self), k, None)
 
     def __reduce__(self) -> Any:
         """Pickle by name where it has one; else by its function. It is traced again where it arrives."""

@@ -269,6 +269,17 @@ def test_variants_of_what_has_an_identity_go_with_it():
     assert not g.variants
 
 
+def test_signatures_are_bounded(monkeypatch):
+    """One that comes with each call, with a question about sizes and without; what went is compiled again."""
+    monkeypatch.setattr("symc.driver.jit.MOST_SIGNATURES", 3)
+    for g in (sc.jit(lambda x, name: x * len(name), mode="reference"),
+              sc.jit(lambda x, name: x * len(name) if len(x) == 3 else x, mode="reference")):
+        for k in (*range(9), 0, 0, 8):
+            assert g(X, "a" * k).tolist() == [0, k, 2 * k]
+            assert len(g.variants) <= 3
+        assert len(g.variants) == len(g._watched) == 3 >= len(g._asked)
+
+
 def test_what_cannot_be_read_twice_is_refused():
     g = sc.jit(lambda p, x: x, mode="reference")
     deep = []
