@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Union
@@ -22,6 +23,8 @@ Size = Union[int, "Dim"]
 Atom = Union[str, "Call"]
 Monomial = tuple[tuple[Atom, int], ...]  # ((atom, power), ...), sorted by the atoms' text
 
+#: From so many terms on one more is put among them: sums of thousands of sizes grow term by term.
+MANY = 16
 #: What the name of a size without a name begins with.
 _MARK = "?"
 _fresh = itertools.count()
@@ -264,6 +267,12 @@ def _product(a: Size, b: Size) -> Size:
 
 
 def _new_sum(a: Size, b: Size) -> Size:
+    if isinstance(a, Dim) and len(a.terms) > MANY and len(more := terms_of(b)) < 2:
+        key = _order(more[0]) if more else ()
+        first = bisect_left(a.terms, key, key=_order)
+        known = first < len(a.terms) and _order(a.terms[first]) == key
+        if not known and all(type(x) is str for m, _ in more for x, _ in m):
+            return Dim((*a.terms[:first], *more, *a.terms[first:]))
     return polynomial(terms_of(a) + terms_of(b))
 
 

@@ -83,3 +83,17 @@ def test_sums_of_many_lengths_take_linear_time():
 
     calls(2)
     assert calls(200) < 5 * calls(50)
+
+
+def test_a_sum_grows_term_by_term_in_linear_time():
+    """The length of what n arrays are joined to, as Python's ``sum`` makes it, is what all terms at once are."""
+
+    def calls(n):
+        sizes = [size_name(f"{'nmk'[k % 3]}{k * 7 % n}") * (k % 5 - 2) for k in range(n)]
+        with Profile() as p:
+            total = sum(sizes)
+        assert total == polynomial([t for s in sizes for t in terms_of(s)])
+        return sum(e.callcount for e in p.getstats())
+
+    calls(2)
+    assert calls(803) < 6 * calls(201)
