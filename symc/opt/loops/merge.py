@@ -8,7 +8,7 @@ ends both; choices by one value become one choice.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from symc.ir.bodies import is_control, is_free
@@ -36,15 +36,22 @@ def merge_scans(provenance: Provenance, f: Function) -> Function:
     """Loops over the same steps become one loop, choices by one value one choice."""
     tried: set[Hashable] = set()
     while True:
-        values = f.values()
-        keys = {v: _key(v) for v in values if v.regions and is_control(v) and not has_effect(v)}
-        key = next((k for k in keys.values() if k not in tried), None)
-        if key is None:
+        found = {}
+        for key, groups in _independent(f.values()).items():
+            if key not in tried and (worth := [g for group in groups for g in _mergeable(group) if len(g) > 1]):
+                found[key] = worth
+        if not found:
             return f
-        tried.add(key)
-        groups = [g for group in _independent(values, keys, key) for g in _mergeable(group) if len(g) > 1]
-        if groups:
-            f = _merge(f, groups, provenance)
+        every = [g for worth in found.values() for g in worth]
+        order = _in_one_place(f.body.results, every)
+        if order is None:  # those of one key alone never do
+            first = next(iter(found))
+            found = {first: found[first]}
+            every = found[first]
+            order = _in_one_place(f.body.results, every)
+            assert order is not None
+        tried |= found.keys()
+        f = _merge(f, order, every, provenance)
 
 
 def _key(v: Value) -> Hashable:
@@ -56,19 +63,44 @@ def _key(v: Value) -> Hashable:
     return "while", v.attrs["max_steps"]
 
 
-def _independent(values: Sequence[Value], keys: dict[Value, Hashable], key: Hashable) -> Iterator[list[Value]]:
-    """The loops with one key, in groups in which none depends on another.
+def _independent(values: Sequence[Value]) -> dict[Hashable, list[list[Value]]]:
+    """The loops of each key that has several, in groups in which none depends on another.
 
     What depends on a loop of the key has a higher depth: loops of one depth are independent.
     """
-    depth: dict[Value, int] = {}
-    groups: dict[int, list[Value]] = {}
+    members: dict[Hashable, list[Value]] = {}
     for v in values:
-        own = keys.get(v) == key and v in keys
-        depth[v] = max((depth[o] for o in v.operands), default=0) + own
-        if own:
-            groups.setdefault(depth[v], []).append(v)
-    yield from (groups[d] for d in sorted(groups))
+        if v.regions and is_control(v) and not has_effect(v):
+            members.setdefault(_key(v), []).append(v)
+    several = {key: vs for key, vs in members.items() if len(vs) > 1}
+    below = _below(values, [v for vs in several.values() for v in vs])
+    return {key: _by_depth(vs, below) for key, vs in several.items()}
+
+
+def _below(values: Sequence[Value], marked: Sequence[Value]) -> dict[Value, tuple[int, int]]:
+    """For each of the marked values a bit of its own, and the bits of those that it depends on."""
+    bit = {v: 1 << k for k, v in enumerate(marked)}
+    met: dict[Value, int] = {}
+    for v in values if marked else ():
+        bits = 0
+        for o in v.operands:
+            one = met[o] | bit.get(o, 0)
+            bits = one if bits | one == one else bits | one  # many values have one and the same
+        met[v] = bits
+    return {v: (bit[v], met[v]) for v in marked}
+
+
+def _by_depth(members: Sequence[Value], below: Mapping[Value, tuple[int, int]]) -> list[list[Value]]:
+    groups: list[list[Value]] = []
+    own = sum(below[v][0] for v in members)
+    for v in members:
+        met = below[v][1] & own
+        deeper = range(len(groups), 0, -1) if met else ()
+        depth = next((d for d in deeper if any(met & below[u][0] for u in groups[d - 1])), 0)
+        if depth == len(groups):
+            groups.append([])
+        groups[depth].append(v)
+    return groups
 
 
 def _mergeable(group: Sequence[Value]) -> list[list[Value]]:
@@ -95,9 +127,10 @@ def _mergeable(group: Sequence[Value]) -> list[list[Value]]:
 # --- merging ----------------------------------------------------------------------------------------------------------
 
 
-def _merge(f: Function, groups: Sequence[list[Value]], provenance: Provenance) -> Function:
+def _merge(f: Function, order: Sequence[Value | int], groups: Sequence[list[Value]],
+           provenance: Provenance) -> Function:
     edit = Edit(f, provenance, "merge_scans")
-    for item in _in_one_place(f.body.results, groups):
+    for item in order:
         if isinstance(item, Value):
             edit.step(item)
         else:
@@ -105,22 +138,28 @@ def _merge(f: Function, groups: Sequence[list[Value]], provenance: Provenance) -
     return edit.finish()
 
 
-def _in_one_place(roots: Sequence[Value], groups: Sequence[list[Value]]) -> Iterator[Value | int]:
-    """``postorder`` with every group in one place, as its number, after the operands of all of it."""
+def _in_one_place(roots: Sequence[Value], groups: Sequence[list[Value]]) -> list[Value | int] | None:
+    """``postorder`` with every group in one place, as its number, after the operands of all of it. None if one would be
+    after itself: groups depend on each other, each on some of another."""
     number = {v: k for k, group in enumerate(groups) for v in group}
-    seen: set[Value | int] = set()
+    open_: dict[Value | int, bool] = {}  # whether its operands are on their way
+    out: list[Value | int] = []
     stack: list[Any] = list(roots)[::-1]  # a value, or a 1-tuple of one (or of a number) whose operands are done
     while stack:
         item = stack.pop()
         if isinstance(item, tuple):
-            yield item[0]
+            open_[item[0]] = False
+            out.append(item[0])
             continue
         what = number.get(item, item)
-        if what not in seen:
-            seen.add(what)
+        if what not in open_:
+            open_[what] = True
             stack.append((what,))
             operands = item.operands if what is item else [o for v in groups[what] for o in v.operands]
             stack.extend(operands[::-1])
+        elif open_[what]:
+            return None
+    return out
 
 
 def _merge_here(edit: Edit, group: Sequence[Value]) -> None:
