@@ -110,6 +110,14 @@ def large_body(n):
     return _with_gradient(sc.sum(sc.scan(step, h0, x)[0]), x)
 
 
+def choices(n):
+    x = sc.vector("x")
+    h = x
+    for k in range(n):
+        h = sc.cond(sc.sum(h) > float(k), lambda h=h: h + 1.0, lambda h=h, k=k: sc.sin(h) * float(k + 2))
+    return [h]
+
+
 def _with_gradient(loss, x):
     return [loss, sc.grad(loss, x)]
 
@@ -117,6 +125,7 @@ def _with_gradient(loss, x):
 GRAPHS = {
     chain: 25, wide_sum: 15, wheres: 15, concats: 20, many_parts: 30, reductions_of_one: 20, many_outputs: 30,
     elements: 15, product_chain: 15, layers: 6, loops: 3, large_body: 5,
+    choices: 10,
 }  # fmt: skip
 
 
@@ -177,6 +186,16 @@ def test_long_chains_cost_what_short_ones_do_per_value():
         out = optimize(as_function(chain(n)))
         rates.append(sum(s.attempts for s in out.report) / size(out.stages["input"]))
     assert max(rates) <= 1.1 * min(rates), rates
+
+
+def test_what_has_many_operands_is_not_made_again_and_again():
+    """The operands of what rules make, and of the operands of that: a gradient is put together of that of elements."""
+    made = []
+    for n in (50, 200):
+        x = sc.vector("x")
+        out = optimize(as_function([sc.grad(sum(x[k] * x[k + 1] for k in range(n)), x)]))
+        made.append(sum(len(v.operands) for f in out.provenance.firings for v in (f.new, *f.new.operands)))
+    assert made[1] <= 6 * made[0], made
 
 
 def test_a_quadratic_pass_is_found():

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from itertools import pairwise
 
 from symc.errors import InternalError, PipelineError, of_handler
 from symc.ir.location import NOWHERE, Inside, Locs, add_lines, merge_inside
@@ -25,7 +24,7 @@ from symc.ir.types import TensorType
 from symc.ir.value import Region, Value, make
 from symc.opt.engine.provenance import Provenance
 from symc.opt.engine.rule import ANY, Rule
-from symc.opt.engine.terms import bare, forget, ingredients
+from symc.opt.engine.terms import apart, bare, forget, ingredients
 from symc.opt.facts.analysis import Analysis
 from symc.opt.facts.fact import Fact
 
@@ -108,6 +107,7 @@ class Rewriter:
         self.index = index_of(tuple(self.rules))
         self.done: dict[Value, Value] = {}
         self.uses: dict[Value, int] = {}
+        self.users: dict[Value, Op] = {}  # the op of one of those who use it
         self.slices: dict[Value, list[Value]] = {}
         self.denied: set[tuple[Callable[[Rewriter, Value], bool], Value]] = set()  # questions answered with no
         self.regions: dict[tuple[Region, tuple[Fact, ...]], Region] = {}
@@ -118,6 +118,11 @@ class Rewriter:
     def single_use(self, v: Value) -> bool:
         """True if ``v`` has one user at most (an estimate while the graph changes; never needed for correctness)."""
         return self._answer(Rewriter._used_once, v)
+
+    def ends_chain(self, v: Value) -> bool:
+        """True unless ``v`` is only read by a value of the same op (an estimate as well): a rule that looks at a whole
+        chain asks, so that it is not applied again after each link."""
+        return self._answer(Rewriter._last, v)
 
     def present(self, v: Value) -> bool:
         """True if ``v`` is computed anyway (an estimate as well)."""
@@ -149,6 +154,9 @@ class Rewriter:
     def _used_once(self, v: Value) -> bool:
         return self.uses.get(v, 1) <= 1
 
+    def _last(self, v: Value) -> bool:
+        return self.users.get(v) is not v.op or not self._used_once(v)
+
     def _used(self, v: Value) -> bool:
         return v in self.uses
 
@@ -165,7 +173,8 @@ class Rewriter:
         results = self._visit(roots, values)
         visits, fired = 1, 0
         while self.denied and fired < self.fired < self.budget and visits < MOST_VISITS:
-            denied, self.denied, self.done, self.uses, self.slices = self.denied, set(), {}, {}, {}
+            denied, self.denied, self.done = self.denied, set(), {}
+            self.uses, self.users, self.slices = {}, {}, {}
             values, fired, visits = self.look(results), self.fired, visits + 1
             if not any(v in self.uses and question(self, v) for question, v in denied):
                 break
@@ -188,14 +197,16 @@ class Rewriter:
     def look(self, roots: Sequence[Value]) -> list[Value]:
         """All values of the roots, after noting who uses them."""
         values = postorder(roots)
-        uses = self.uses
+        uses, users = self.uses, self.users
         for v in values:
             for o in v.operands:
                 uses[o] = uses.get(o, 0) + 1
+                users[o] = v.op
             if v.op is slice_:
                 self.slices.setdefault(v.operands[0], []).append(v)
         for r in roots:
             uses[r] = uses.get(r, 0) + 1
+            users.pop(r, None)
         return values
 
     def _simplify(self, root: Value, new: Value) -> None:
@@ -243,9 +254,7 @@ class Rewriter:
         if operands is not v.operands or regions != v.regions:
             new = make(v.op, operands, v.attrs, regions)
             if new is not v:
-                self.uses[new] = max(self.uses.get(new, 0), self.uses.get(v, 1))
-                if v in self.slices:
-                    self.slices.setdefault(new, self.slices[v])
+                self._used_as(v, new)
                 self._carry([v], new)
                 self.provenance.rebuilt(v, new)
                 return new
@@ -320,16 +329,21 @@ class Rewriter:
     # -- bookkeeping
 
     def _record(self, r: Rule, old: Value, new: Value) -> None:
-        uses = self.uses.get(old, 1)
-        self.uses[new] = max(self.uses.get(new, 0), uses)
-        if old in self.slices:
-            self.slices.setdefault(new, self.slices[old])
+        self._used_as(old, new)
         gone = _near([old])
         made = _near([new], stop=gone, depth=12)  # logsumexp has parts eight steps deep
         kept = set(_near([new]))
         lines = self._carry([v for v in gone if v is old or v not in kept], *[v for v in made if v not in self.done])
         self._carry_inside(gone, made, lines)
         self.provenance.fired(r.name, self.pass_name, old, new, lines)
+
+    def _used_as(self, old: Value, new: Value) -> None:
+        """Who uses an old value uses the new one."""
+        self.uses[new] = max(self.uses.get(new, 0), self.uses.get(old, 1))
+        if old in self.users:
+            self.users.setdefault(new, self.users[old])
+        if old in self.slices:
+            self.slices.setdefault(new, self.slices[old])
 
     def _carry(self, olds: Sequence[Value], *news: Value) -> Locs:
         """Give the lines of old values to new ones."""
@@ -356,22 +370,6 @@ class Rewriter:
         if self.strict:
             raise error
         self.provenance.disable(name, error)
-
-
-def apart(pieces: Sequence[Value]) -> bool:
-    """True if slices of one value have no element in common: along some axis they follow one another."""
-    for axis in range(pieces[0].ndim):
-        ends = []
-        for v in pieces:
-            start, size, step = (v.attrs[k][axis] for k in ("start", "size", "step"))
-            if not isinstance(start, int) or not isinstance(size, int) or step != 1:
-                break
-            ends.append((start, start + size))
-        else:
-            ends.sort()
-            if all(a[1] <= b[0] for a, b in pairwise(ends)):
-                return True
-    return False
 
 
 def applied(r: Rule, v: Value) -> Value | None:

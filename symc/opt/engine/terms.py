@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -271,3 +272,19 @@ def is_number(v: Value, number: float | np.ndarray, bitwise: bool = False) -> bo
 def _number_in(number: bytes, dtype: np.dtype, target: np.dtype) -> np.ndarray:
     with np.errstate(all="ignore"):
         return np.frombuffer(number, dtype)[0].astype(target)
+
+
+def apart(pieces: Sequence[Value]) -> bool:
+    """True if slices of one value have no element in common: along some axis they follow one another."""
+    for axis in range(pieces[0].ndim):
+        ends = []
+        for v in pieces:
+            start, length, step = (v.attrs[k][axis] for k in ("start", "size", "step"))
+            if not isinstance(start, int) or not isinstance(length, int) or step != 1:
+                break
+            ends.append((start, start + length))
+        else:
+            ends.sort()
+            if all(a[1] <= b[0] for a, b in pairwise(ends)):
+                return True
+    return False

@@ -67,9 +67,11 @@ def _pads(x: Value, *starts: int) -> Value:
     equation="pad(x, after) + pad(y, before) -> concat(x, y)",
     examples=lambda: [_pads(leaves(1, {}, (6,))[0], *starts) for starts in ((0, 2, 4), (4, 0, 2), (2, 4))],
 )
-def pads_side_by_side(v: Value) -> Value | None:
+def pads_side_by_side(v: Value, context) -> Value | None:
     """Arrays side by side are put there, not added to zeros: the gradient of slices is one array, written once."""
     terms = _terms(v)
+    if len(terms) < MAX_TERMS and not context.ends_chain(v):
+        return None  # what is joined is copied, part by part
     starts: dict[tuple[int, Size], Value] = {}
     for t in terms:
         place = _padded(t)
