@@ -73,8 +73,21 @@ def _independent(values: Sequence[Value]) -> dict[Hashable, list[list[Value]]]:
         if v.regions and is_control(v) and not has_effect(v):
             members.setdefault(_key(v), []).append(v)
     several = {key: vs for key, vs in members.items() if len(vs) > 1}
-    below = _below(values, [v for vs in several.values() for v in vs])
-    return {key: _by_depth(vs, below) for key, vs in several.items()}
+    few = {key: vs for key, vs in several.items() if len(vs) ** 2 <= len(values)}
+    below = _below(values, [v for vs in few.values() for v in vs])
+    return {key: _by_bits(vs, below) if key in few else _by_depth(values, vs) for key, vs in several.items()}
+
+
+def _by_depth(values: Sequence[Value], members: Sequence[Value]) -> list[list[Value]]:
+    """One sweep over all values, for keys that many have."""
+    depth: dict[Value, int] = {}
+    groups: dict[int, list[Value]] = {}
+    own = set(members)
+    for v in values:
+        depth[v] = max((depth[o] for o in v.operands), default=0) + (v in own)
+        if v in own:
+            groups.setdefault(depth[v], []).append(v)
+    return [groups[d] for d in sorted(groups)]
 
 
 def _below(values: Sequence[Value], marked: Sequence[Value]) -> dict[Value, tuple[int, int]]:
@@ -90,7 +103,8 @@ def _below(values: Sequence[Value], marked: Sequence[Value]) -> dict[Value, tupl
     return {v: (bit[v], met[v]) for v in marked}
 
 
-def _by_depth(members: Sequence[Value], below: Mapping[Value, tuple[int, int]]) -> list[list[Value]]:
+def _by_bits(members: Sequence[Value], below: Mapping[Value, tuple[int, int]]) -> list[list[Value]]:
+    """The same for keys that few have, of which there may be many."""
     groups: list[list[Value]] = []
     own = sum(below[v][0] for v in members)
     for v in members:
