@@ -32,7 +32,7 @@ class Program:
 
     def __init__(self, floats: list[float]):
         self.floats = floats
-        self.first: Any = None  # by references
+        self.met = False  # once, when it ran by references, which nobody keeps
         self.fixed: Any = None  # compiled, with the floats of the first time
         self.general: Any = None  # compiled, with floats as arguments
 
@@ -44,9 +44,9 @@ class Program:
             return self.general(*arrays, *trace.floats)
         if self.fixed is not None:
             return self.fixed(*arrays)
-        if self.first is None:
-            self.first = _compiled(trace, given, results, "reference", False)
-            return self.first(*arrays)
+        if not self.met:
+            self.met = True
+            return _compiled(trace, given, results, "reference", False)(*arrays)
         self.fixed = _compiled(trace, given, results, "default", False)
         return self.fixed(*arrays)
 

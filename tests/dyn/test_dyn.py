@@ -15,6 +15,7 @@ import symc as sc
 import symc.dyn as dy
 from symc.dyn import programs
 from symc.errors import GradientError, InputError, ShapeError
+from symc.ir.value import Value
 
 RNG = np.random.default_rng(7)
 X, W, B = RNG.standard_normal((5, 3)), RNG.standard_normal((3, 4)), RNG.standard_normal(4)
@@ -255,6 +256,21 @@ def test_constants_are_told_apart():
     assert [sc.sum(x, axis=a).data.shape for a in (0, 1, None, (0, 1))] == [(3,), (2,), (), ()]
     assert (x - 1).data[0, 0] == -1 and (1 - x).data[0, 0] == 1
     assert sc.sum(x, axis=0, keepdims=True).data.shape == (1, 3)
+
+
+def test_a_recording_that_came_once_keeps_no_graph():
+    def values_after(first):
+        for k in range(first, first + 8):
+            x = y = dy.Var(np.ones(2))
+            for _ in range(k):
+                y = sc.sin(y)
+            y.sum().backward()
+            assert np.isfinite(x.grad).all()
+        gc.collect()
+        return sum(type(o) is Value for o in gc.get_objects())
+
+    before = values_after(40)
+    assert values_after(60) < before + 60
 
 
 def test_programs_do_not_pile_up(monkeypatch):
