@@ -376,6 +376,23 @@ def test_choices_are_found_by_what_chooses():
     assert sum(v.op is cond for v in out.values()) == 2
 
 
+@pytest.mark.parametrize(("circle", "left"), [(True, 3), (False, 2)])
+def test_pairs_of_choices_become_one_each_unless_that_makes_a_circle(circle, left):
+    """Each half of one pair is made of half of the other, or both of the same halves."""
+    x = fresh_input(TensorType("f64", (3,)))
+    p, q = (fresh_input(TensorType("bool", ())) for _ in range(2))
+    a, b = (Region((x.type,), [op(_param(x.type))]) for op in (sin, exp))
+    first, other = cond(p, x, regions=(a, b)), cond(q, x, regions=(b, a))
+    last = [cond(q, first, regions=(a, b)), cond(p, other if circle else x, regions=(b, a))]
+    f = function("f", [(v, Input(n, v.type)) for n, v in zip("xpq", (x, p, q))], [first, other, *last])
+    out = optimize(f, "merge_scans", verify=True).function
+    assert sum(v.op is cond for v in out.values()) == left
+    for chosen in ((False, True), (True, False)):
+        args = [np.arange(3.0), *map(np.array, chosen)]
+        for found, want in zip(evaluate_function(out, args), evaluate_function(f, args), strict=True):
+            np.testing.assert_array_equal(found, want)
+
+
 def _param(t):
     from symc.ir.value import param
 
