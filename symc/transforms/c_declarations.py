@@ -1,4 +1,4 @@
-"""What functions of C take and give, told from ctypes, cffi, or the text of a declaration."""
+"""Declarations of functions of C: what they take and give, told from ctypes, cffi, or a text."""
 
 from __future__ import annotations
 

@@ -29,6 +29,7 @@ from symc.codegen.language.syntax import Unsupported
 from symc.ir.record import Numbers
 from symc.runtime.cache.machine_code import _loaded
 from symc.runtime.compilers import llvm_natives
+from symc.runtime.compilers.image import for_good
 from symc.runtime.compilers.llvm_compile import module_code
 
 before = SIDE = Open
@@ -99,7 +100,9 @@ def taken(to: array[i64], k: i64):
 
 
 def load(name: str, function: Any, level: int = 1, /, **open_: Any) -> int:
-    return _loaded(module_code(llvm_natives.text({name: (function, open_)}), level))[f"symc_{name}"]
+    code = _loaded(module_code(llvm_natives.text({name: (function, open_)}), level))
+    for_good(code)
+    return code.places[f"symc_{name}"]
 
 
 def run(at: int, *given: Any, result: Any = None) -> Any:

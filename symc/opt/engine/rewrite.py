@@ -338,7 +338,7 @@ class Rewriter:
         self.provenance.fired(r.name, self.pass_name, old, new, lines)
 
     def _used_as(self, old: Value, new: Value) -> None:
-        """Who uses an old value uses the new one."""
+        """Note that users of an old value use the new one."""
         self.uses[new] = max(self.uses.get(new, 0), self.uses.get(old, 1))
         if old in self.users:
             self.users.setdefault(new, self.users[old])

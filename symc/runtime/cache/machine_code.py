@@ -76,7 +76,7 @@ def _symbol(name: str, found: Loaded) -> Symbol:
 
 @phase("load")
 def _loaded(entry: Entry, calls: Mapping[str, int] | None = None) -> Loaded:
-    """Its functions. ``calls``: of functions that it calls, beside SciPy's and the C library's."""
+    """Load the functions of an entry. ``calls``: of functions that it calls, beside SciPy's and the C library's."""
     imports = dict(calls or {})
     if entry.scipy:
         from symc.runtime.cpu import scipy_functions
