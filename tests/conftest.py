@@ -15,6 +15,10 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+#: Threads of OpenBLAS sleep when they have nothing to do. Else they look for work for 2 ** 26 cycles after each product
+#: of NumPy's, at the expense of the other workers.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+
 import pytest
 from _pytest.faulthandler import fault_handler_stderr_fd_key
 from _pytest.runner import runtestprotocol
