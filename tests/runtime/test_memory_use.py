@@ -3,7 +3,6 @@ and sizes. NumPy tells ``tracemalloc`` of every array."""
 
 from __future__ import annotations
 
-import gc
 import re
 import threading
 import tracemalloc
@@ -79,8 +78,8 @@ CASES = [("mlp", 64), ("mlp", 1000), ("mlp", 5000), ("lstm", 20), ("lstm", 300),
 
 
 def traced(call: Callable[[], Any]) -> int:
-    """The most bytes that are allocated at once while something runs."""
-    gc.collect()
+    """The most bytes that are allocated at once while something runs. What was there before does not count, nor that it
+    is freed."""
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
