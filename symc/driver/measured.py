@@ -105,7 +105,7 @@ class _Chain:
         """The arguments of a call: those of a function that computes everything, given the sizes."""
         sizes = [self._size_leaf(k, n) for k, n in enumerate(self._numbers)]
         if isinstance(inputs, Mapping):
-            inputs = {**inputs, **dict(enumerate(sizes))}
+            inputs = {**inputs, **{f"?{k}": n for k, n in enumerate(sizes)}}
         elif inputs is not None:
             inputs = [*([inputs] if isinstance(inputs, Tensor) else inputs), *sizes]
         built = build(list(map(Tensor, every)), inputs, None, None, (), self._options["name"], self._loc, sizes)
