@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import symc as sc
-from symc.runtime.compilers.chains import LONG, beside
+from symc.runtime.compilers.chains import LONG, MANY, beside
 
 
 def _newton(a):
@@ -50,3 +50,13 @@ def test_the_more_is_kept_the_fewer_vectors():
     assert [beside(_chain(2 * LONG, kept), 4) for kept in (0, 8, 15, 21, 40)] == [4, 4, 2, 1, 1]
     assert beside(_chain(LONG // 2, 0), 4) == 1 and beside(_chain(LONG, 0), 4) == 4
     assert beside([*_chain(LONG, 0), *ast.parse("if t0 > 0:\n    pass").body], 4) == 1
+
+
+def test_many_functions_that_do_not_wait_are_taken_one_vector_after_the_other():
+    """They are as many as vectors side by side would be, and a quarter of the code."""
+    def body(calls, chain):
+        lines = [f"t{k} = exp({f't{k - 1}' if k and chain else f'a0[i] * {k}.5'})" for k in range(calls)]
+        return ast.parse("\n".join([*lines, "o0[i] = " + " + ".join(f"t{k}" for k in range(calls))])).body
+
+    for calls, chain, vectors in ((MANY, False, 1), (MANY, True, 4), (MANY - 1, False, 4), (4 * MANY, False, 1)):
+        assert beside(body(calls, chain), 4, ["exp"] * calls) == vectors
