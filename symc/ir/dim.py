@@ -259,7 +259,8 @@ def _keeps_graph(*sizes: Size) -> bool:
 
 
 def _sum(a: Size, b: Size) -> Size:
-    return (_new_sum if Measured.made and _keeps_graph(a, b) else _known_sum)(a, b)
+    one_more = isinstance(a, Dim) and len(a.terms) > MANY and len(terms_of(b)) < 2
+    return (_new_sum if one_more or Measured.made and _keeps_graph(a, b) else _known_sum)(a, b)
 
 
 def _product(a: Size, b: Size) -> Size:

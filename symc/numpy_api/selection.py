@@ -135,7 +135,7 @@ def _inserted(places: Any, n: int, v: Tensor, depth: int) -> int:
 
 
 def _cut(t: Tensor, place: Size, axis: int, name: str, width: int) -> tuple[Tensor, Tensor]:
-    """What comes before a place along an axis, and what comes so many elements after it."""
+    """The parts before a place along an axis, and from so many elements after it on."""
     n = t.value.shape[axis]
     if isinstance(n, int) and isinstance(place, int) and not -n <= place <= n - width:
         raise IndexingError(f"{name}: place {place} is out of bounds for axis {axis} of size {n}", values=rows([t]))

@@ -140,7 +140,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Tens
 
 
 def _searched_complex(x: Tensor, y: Tensor, side: str) -> Tensor:
-    """How many of x are before each of y where both are sorted together, x behind its equals or before them."""
+    """The number of elements of x before each of y, both sorted together, x behind its equals or before them."""
     flat, left = API["ravel"](y), side == "left"
     n, m = x.shape[0], flat.shape[0]
     order = API["argsort"](API["concatenate"]([flat, x] if left else [x, flat]), stable=True)

@@ -228,7 +228,7 @@ def whole(item: Any) -> int | None:
 
 
 def entries(given: Any) -> tuple[Any, ...]:
-    """What a shape or other numbers for axes hold: the items of a sequence or vector, or one that is alone."""
+    """The items of a shape or of other numbers for axes: of a sequence or vector, or one that is alone."""
     return tuple(given) if holds_entries(given) else (given,)
 
 

@@ -103,7 +103,7 @@ def _open_rows(out: Writer, region: Region, count: Size, depth: int) -> Iterator
 
 
 def _rows_together(region: Region) -> int:
-    """How many rows are combined at a time: the more there are, the more arrays are read side by side."""
+    """The number of rows that are combined at a time: the more there are, the more arrays are read side by side."""
     work = [v for v in postorder(region.results, stop=lambda v: v.op is load) if v.operands]
     if len(work) <= FEW_OPS and sum(v.op is load for v in work) <= FEW_LOADS:
         return ROWS

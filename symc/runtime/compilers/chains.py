@@ -53,7 +53,7 @@ def beside(body: Sequence[ast.stmt], most: int, called: Sequence[str] = ()) -> i
 
 
 def _calls_in_a_row(body: Sequence[ast.stmt], called: Collection[str]) -> int:
-    """How many calls of these functions wait for each other at most."""
+    """The number of calls of these functions that wait for each other, at most."""
     depth: dict[str, int] = {}
     for s in body:
         if not isinstance(s, ast.Assign):

@@ -81,7 +81,7 @@ def unpack_wide(own: array[i64], x: array[T], done: array[i64], n: i64):
 
 @plain
 def zeros(x: array[T], found: array[i64], n: i64):
-    """How many of the zeros have a sign."""
+    """The number of zeros that have a sign."""
     count = 0
     for k in range(n):
         count += i64((x[k] == 0) & (copysign(like(x[k], 1), x[k]) < 0))
