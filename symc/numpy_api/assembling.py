@@ -18,7 +18,7 @@ from symc.numpy_api.selection import must_hold
 from symc.tensors.convert import as_tensor, asarray
 from symc.tensors.others import dlpack_array
 from symc.tensors.public import API, called, public
-from symc.tensors.sizes import as_size, entries, known_number, user_shape, whole
+from symc.tensors.sizes import as_size, entries, integer, known_number, user_shape, whole
 from symc.tensors.tensor import Tensor
 
 
@@ -136,7 +136,7 @@ def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bit
     t = API["stack"]([API["bitwise_and"](API["right_shift"](t, p), np.uint8(1)) for p in places], -1)
     t = API["reshape"](t, (*t.shape[:-2], t.shape[-2] * 8))
     if count is not None:
-        n = t.shape[-1]
+        n, count = t.shape[-1], integer(count, "unpackbits: count")
         more = count - n if isinstance(n, int) else 0
         t = API["getitem"](t, (Ellipsis, slice(None, count)))
         t = API["pad"](t, (*((0, 0),) * (t.ndim - 1), (0, more))) if more > 0 else t

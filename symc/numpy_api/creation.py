@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ from symc.numpy_api.promotion import common_dtype, rows, stretch
 from symc.numpy_api.ufuncs import choose
 from symc.tensors.convert import as_operand, as_tensor, convert, default_float, placed
 from symc.tensors.public import API, called, public
-from symc.tensors.sizes import as_size, entries, size_of, user_size
+from symc.tensors.sizes import as_size, entries, integer, size_of, user_size
 from symc.tensors.tensor import Tensor
 
 
@@ -132,7 +133,7 @@ def _constant_int(t: Tensor) -> int | None:
 
 def _float_range(start: Any, stop: Any, step: Any, dtype: Any) -> Tensor:
     try:
-        ends = [float(i) for i in (start, stop, step)]
+        ends = [float(i) if hasattr(i, "__float__") else operator.index(i) for i in (start, stop, step)]
     except TypeError:
         return _measured_range(start, stop, step, dtype)
     return as_tensor(np.arange(*ends, dtype=_float_or(dtype)))
@@ -230,15 +231,20 @@ def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: 
 # --- matrices ---------------------------------------------------------------------------------------------------------
 
 
-def _beside_diagonal(relation: str, shape: tuple[Size, ...], k: Any) -> Value:
+def _diagonal(k: Any, name: str) -> int:
+    return integer(k, f"{name}: the number of a diagonal")
+
+
+def _beside_diagonal(relation: str, shape: tuple[Size, ...], k: int) -> Value:
     """Truth of a relation ("eq", "le", "ge") of columns to rows moved by ``k``, whose sums fit in 64 bits."""
-    return lookup(relation)(iota(shape, len(shape) - 1), iota(shape, len(shape) - 2) + max(-FAR, min(int(k), FAR)))
+    return lookup(relation)(iota(shape, len(shape) - 1), iota(shape, len(shape) - 2) + max(-FAR, min(k, FAR)))
 
 
 @public()
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, order: str = "C", device: Any = None) -> Tensor:
     """Ones on diagonal k, zeros elsewhere."""
-    return Tensor(convert(_beside_diagonal("eq", _sizes((N, N if M is None else M)), k), _float_or(dtype)))
+    found = _beside_diagonal("eq", _sizes((N, N if M is None else M)), _diagonal(k, "eye"))
+    return Tensor(convert(found, _float_or(dtype)))
 
 
 @public()
@@ -250,7 +256,8 @@ def identity(n: Any, dtype: Any = None) -> Tensor:
 @public()
 def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Tensor:
     """Ones at and below diagonal k."""
-    return Tensor(convert(_beside_diagonal("le", _sizes((N, N if M is None else M)), k), _float_or(dtype)))
+    found = _beside_diagonal("le", _sizes((N, N if M is None else M)), _diagonal(k, "tri"))
+    return Tensor(convert(found, _float_or(dtype)))
 
 
 def _triangle(name: str, function: Callable, relation: str) -> Callable[..., Tensor]:
@@ -259,7 +266,7 @@ def _triangle(name: str, function: Callable, relation: str) -> Callable[..., Ten
         if t.ndim == 1:
             t = API["broadcast_to"](t, (t.shape[0], t.shape[0]))
         v = with_axes(t, 2, name).value
-        return Tensor(choose(_beside_diagonal(relation, v.shape, k), v, splat(0, v.type)))
+        return Tensor(choose(_beside_diagonal(relation, v.shape, _diagonal(k, name)), v, splat(0, v.type)))
     side = "below" if relation == "le" else "above"
     return public(function)(called(
         call, name, f"The elements at and {side} diagonal k of the last two axes, zeros elsewhere."))
@@ -274,7 +281,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The elements on a diagonal of two axes, along a new last axis."""
     t = with_axes(a, 2, "diagonal")
     i, j = normal_axes((axis1, axis2), t.ndim, "diagonal", t)
-    m = API["moveaxis"](t, (i, j), (-2, -1))
+    m, offset = API["moveaxis"](t, (i, j), (-2, -1)), _diagonal(offset, "diagonal")
     rows_, columns = m.value.shape[-2:]
     down, right = max(-offset, 0), max(offset, 0)
     count = maximum(minimum(rows_ - down, columns - right), 0)
@@ -294,7 +301,7 @@ def diag(v: Any, k: int = 0) -> Tensor:
         return diagonal(t, k)
     if t.ndim != 1:
         raise ShapeError(f"diag: one or two axes are needed, there are {t.ndim}", values=rows([t]))
-    n = t.value.shape[0]
+    n, k = t.value.shape[0], _diagonal(k, "diag")
     side = n + abs(k)
     line = API["pad"](t, ((max(-k, 0), max(k, 0)),)) if k else t  # row i of the matrix holds element i of this
     shape = (side, side)

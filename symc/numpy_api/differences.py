@@ -15,6 +15,7 @@ from symc.numpy_api.manipulation import normal_axes, normal_axis
 from symc.numpy_api.promotion import check_times, common_dtype, rows
 from symc.tensors.convert import as_tensor, default_float
 from symc.tensors.public import API, public
+from symc.tensors.sizes import integer
 from symc.tensors.tensor import Tensor
 
 
@@ -23,7 +24,7 @@ def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = 
     """Differences of neighbours along ``axis``, n times."""
     t = as_tensor(a)
     axis = normal_axis(axis, t.ndim, "diff", t)
-    if n == 0:
+    if (n := integer(n, "diff: n")) == 0:
         return t
     ends = [_end(e, t, axis) for e in (prepend, append)]
     pieces = [p for p in (ends[0], t, ends[1]) if p is not None]

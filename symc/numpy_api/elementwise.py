@@ -27,7 +27,7 @@ from symc.numpy_api.promotion import (
 from symc.numpy_api.ufuncs import UFUNCS, choose, truth
 from symc.tensors.convert import as_operand, as_tensor, convert, default_float, inexact_dtype
 from symc.tensors.public import API, called, public
-from symc.tensors.sizes import whole
+from symc.tensors.sizes import integer
 from symc.tensors.tensor import Tensor
 
 _COMPARISONS = frozenset({np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal})
@@ -292,14 +292,15 @@ def round(a: Any, decimals: int = 0) -> Tensor:
     t = as_tensor(a)
     if t.dtype.kind == "c":
         return make_complex(round(real(t), decimals), round(imag(t), decimals))
-    if (t.dtype.kind in "iu" and decimals >= 0) or (t.dtype.kind == "b" and decimals == 0):
+    count = integer(decimals, "round: decimals")
+    if (t.dtype.kind in "iu" and count >= 0) or (t.dtype.kind == "b" and count == 0):
         return Tensor(convert(t.value, DTYPES["f16"])) if t.dtype.kind == "b" else t
     if t.dtype.kind == "b":
         raise DTypeError("round: a bool has no decimals", values=rows([t]), help="NumPy's neither; cast first")
-    if decimals == 0:
+    if count == 0:
         return API["rint"](t)
-    if (count := whole(decimals)) is None or abs(count) > sys.float_info.max_10_exp:
-        raise InputError(f"round: decimals, {decimals!r:.40}, must be an int of magnitude up to "
+    if abs(count) > sys.float_info.max_10_exp:
+        raise InputError(f"round: decimals, {count!r:.40}, must be an int of magnitude up to "
                          f"{sys.float_info.max_10_exp}", values=rows([t]))
     scale = 10.0 ** abs(count)
     if t.dtype.kind in "iu":

@@ -5,7 +5,6 @@ Results have the precision of the operand: complex64 of float32 and float16, com
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -24,7 +23,7 @@ from symc.numpy_api.linear import conjugated
 from symc.numpy_api.promotion import rows
 from symc.tensors.convert import as_tensor, convert, inexact_dtype
 from symc.tensors.public import API, called, public
-from symc.tensors.sizes import as_size, size_of, user_size
+from symc.tensors.sizes import as_size, entries, integer, size_of, user_size
 from symc.tensors.tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -60,10 +59,7 @@ def _real(a: Any, name: str) -> Tensor:
 
 
 def _axis(axis: Any, t: Tensor, name: str) -> int:
-    try:
-        k = operator.index(axis)
-    except TypeError:
-        raise InputError(f"{name}: an axis is an int, not {axis!r}") from None
+    k = integer(axis, f"{name}: an axis")
     if not -t.ndim <= k < t.ndim:
         raise OutOfRangeError(f"{name}: there is no axis {k} among {t.ndim}", values=rows([t]))
     return k % t.ndim
@@ -85,12 +81,12 @@ def _sizes(t: Tensor, s: Any, axes: Any, name: str) -> tuple[list[Any], list[int
         if s is not None:
             warnings.warn("`axes` should not be `None` if `s` is not `None` (deprecated in NumPy 2.0): give axes",
                           DeprecationWarning, stacklevel=4)
-        axes = range(-(t.ndim if s is None else len(s)), 0)
     try:
-        places = [_axis(a, t, name) for a in axes]
         s = s if s is None else list(s)
+        axes = range(-(t.ndim if s is None else len(s)), 0) if axes is None else list(axes)
     except TypeError:
         raise InputError(f"{name}: s and axes are sequences of integers, not {s!r} and {axes!r}") from None
+    places = [_axis(a, t, name) for a in axes]
     s = [t.shape[a] for a in places] if s is None else s
     if len(s) != len(places):
         raise ShapeError(f"{name}: {len(s)} sizes for {len(places)} axes", values=rows([t]))
@@ -283,6 +279,5 @@ def ifftshift(x: Any, axes: Any = None) -> Tensor:
 
 def _shifted(x: Any, axes: Any, sign: int) -> Tensor:
     t = as_tensor(x)
-    given = range(t.ndim) if axes is None else (axes,) if size_of(axes) is not None else axes
-    places = [_axis(a, t, "fftshift") for a in given]
+    places = [_axis(a, t, "fftshift") for a in (range(t.ndim) if axes is None else entries(axes))]
     return API["roll"](t, [sign * (t.shape[a] // 2) for a in places], places)

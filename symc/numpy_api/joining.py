@@ -22,7 +22,7 @@ from symc.numpy_api.promotion import check_times, rows, same_dtype
 from symc.tensors.constants import known_array
 from symc.tensors.convert import as_operand, as_tensor, convert
 from symc.tensors.public import API, called, public
-from symc.tensors.sizes import as_size, entries, holds_entries, size_of, user_size
+from symc.tensors.sizes import as_size, entries, holds_entries, integer, size_of, user_size
 from symc.tensors.tensor import Tensor
 
 
@@ -274,7 +274,7 @@ def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     if len(entries(axes)) != 2:
         raise InputError(f"rot90: a plane has two axes, not {axes}", values=rows([t]))
     a, b = normal_axes(axes, t.ndim, "rot90", t)
-    k %= 4
+    k = integer(k, "rot90: k") % 4
     if k == 0:
         return t
     if k == 2:

@@ -17,7 +17,7 @@ from symc.numpy_api.manipulation import expanded, normal_axes
 from symc.numpy_api.promotion import rows, same_dtype
 from symc.tensors.convert import as_tensor, convert, inexact_dtype
 from symc.tensors.public import API, public
-from symc.tensors.sizes import entries, holds_entries, known_number, whole
+from symc.tensors.sizes import entries, holds_entries, integer, known_number, whole
 from symc.tensors.tensor import Tensor
 
 #: What axes can be called in a subscript.
@@ -225,8 +225,7 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 def matrix_power(a: Any, n: int) -> Tensor:
     """A square matrix to a whole power, by repeated squaring; of its inverse, for a negative one."""
     t = as_tensor(a)
-    if (power := whole(n)) is None:
-        raise InputError(f"matrix_power: the power must be a whole number, not {n!r}")
+    power = integer(n, "matrix_power: the power")
     if power < 0:
         return matrix_power(API["linalg.inv"](t), -power)
     if t.ndim < 2 or known_equal(t.value.shape[-1], t.value.shape[-2]) is False:

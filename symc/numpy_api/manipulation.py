@@ -17,7 +17,7 @@ from symc.numpy_api.promotion import at_most_one, broadcast_shape, rows, stretch
 from symc.tensors.callsite import active
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import API, called, public
-from symc.tensors.sizes import as_size, entries, user_size
+from symc.tensors.sizes import as_size, entries, integer, user_size
 from symc.tensors.tensor import Tensor
 
 # --- axes -------------------------------------------------------------------------------------------------------------
@@ -25,10 +25,7 @@ from symc.tensors.tensor import Tensor
 
 def normal_axis(axis: Any, ndim: int, name: str, t: Tensor | None = None) -> int:
     """An axis counted from the front. Raises ShapeError for one that does not exist."""
-    try:
-        a = int(axis.__index__())
-    except AttributeError:
-        raise ShapeError(f"{name}: an axis is an int, not {axis!r}") from None
+    a = integer(axis, f"{name}: an axis", ShapeError)
     if not -ndim <= a < ndim:
         raise ShapeError(f"{name}: there is no axis {a}, the array is {ndim}-dimensional",
                          values=rows([t]) if t is not None else ())
@@ -183,6 +180,7 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Tensor:
     """One axis moved in front of the axis ``start``."""
     t = as_tensor(a)
     axis = normal_axis(axis, t.ndim, "rollaxis", t)
+    start = integer(start, "rollaxis: start")
     start = start + t.ndim if start < 0 else start
     if not 0 <= start <= t.ndim:
         raise ShapeError(f"rollaxis: there is no place {start} among {t.ndim} axes", values=rows([t]))

@@ -18,7 +18,7 @@ from symc.numpy_api.linear import conjugated
 from symc.numpy_api.promotion import check_times, rows, same_dtype
 from symc.tensors.convert import as_tensor, default_complex, default_float, inexact_dtype
 from symc.tensors.public import API, public
-from symc.tensors.sizes import as_size, known_number, user_size, whole
+from symc.tensors.sizes import as_size, integer, known_number, user_size, whole
 from symc.tensors.tensor import Tensor
 
 #: Up to how many terms a convolution is written out.
@@ -62,19 +62,19 @@ def polymul(a1: Any, a2: Any) -> Tensor:
     return convolve(*API["atleast_1d"](a1, a2))
 
 
-def _taken(p: Any, m: int, what: str) -> Tensor:
+def _taken(p: Any, m: Any, what: str) -> tuple[Tensor, int]:
     """Coefficients of which a derivative or an integral is taken so often."""
-    t = as_tensor(p)
+    t, m = as_tensor(p), integer(m, f"{what.partition(':')[0]}: m")
     if t.ndim != 1 or m < 0:
         raise ShapeError(f"{what} {m} of {t.ndim} axes; a vector and a number from 0 up are needed", values=rows([t]))
     check_times(m, f"{what.partition(':')[0]}: m")
-    return t
+    return t, m
 
 
 @public(np.polyder)
 def polyder(p: Any, m: int = 1) -> Tensor:
     """The m-th derivative of a polynomial."""
-    t = _taken(p, m, "polyder: derivative")
+    t, m = _taken(p, m, "polyder: derivative")
     for _ in range(m):
         n = t.shape[0]
         t = API["multiply"](API["getitem"](t, slice(None, -1)), API["subtract"](n - 1, API["arange"](n - 1)))
@@ -84,7 +84,7 @@ def polyder(p: Any, m: int = 1) -> Tensor:
 @public(np.polyint)
 def polyint(p: Any, m: int = 1, k: Any = 0) -> Tensor:
     """The m-th antiderivative of a polynomial, with the constant k."""
-    t = _taken(p, m, "polyint: integral")
+    t, m = _taken(p, m, "polyint: integral")
     for _ in range(m):
         n = t.shape[0]
         t = API["concatenate"](

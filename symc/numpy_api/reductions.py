@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from builtins import max as max_number
 from collections.abc import Callable, Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,10 @@ def prod(a: Any, axis: Axis = None, dtype: Any = None, keepdims: bool = False, i
 
 def _first(initial: Any, out: Tensor, name: str) -> Tensor:
     """``initial`` in the dtype of the result, as NumPy does."""
-    return Tensor(placed(initial, out.dtype, name))
+    first = Tensor(placed(initial, out.dtype, name))
+    if first.ndim:
+        raise ShapeError(f"{name}: initial is one number", values=rows([first]))
+    return first
 
 
 def _extreme(name: str, *numpy_functions: Callable) -> Callable[..., Tensor]:
@@ -236,12 +240,13 @@ def degrees(n: Any, ddof: Any) -> Any:
     return API["maximum"](left, 0)
 
 
-def one_ddof(ddof: float, correction: float | None, name: str) -> float:
+def one_ddof(ddof: Any, correction: Any, name: str) -> Any:
     """The same number has two names. One of NumPy's becomes one of Python's, of which differences are exact."""
     if correction is not None and ddof:
         raise InputError(f"{name}: ddof={ddof} and correction={correction} are two names of one number")
     given = ddof if correction is None else correction
-    return given.item() if isinstance(given, np.generic) else given
+    given = given.item() if isinstance(given, np.generic) else given
+    return given if isinstance(given, Number | SymbolicSize) else as_tensor(given)
 
 
 @public(np.var)

@@ -16,7 +16,7 @@ from symc.numpy_api.parsed_index import wrapped_size
 from symc.numpy_api.promotion import broadcast_shape, of_shape, rows, same_dtype
 from symc.tensors.convert import as_tensor, placed
 from symc.tensors.public import API, called, public
-from symc.tensors.sizes import as_size, entries, known_number, size_of, user_size
+from symc.tensors.sizes import as_size, entries, integer, known_number, size_of, user_size
 from symc.tensors.tensor import Tensor
 
 #: Among how many elements a search is no faster than comparing all.
@@ -120,7 +120,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     places = _constant(obj, t, "insert", "x.at[i].set(v) replaces elements; sc.where selects")
     try:
         source = np.insert(np.arange(n), places, -1 - np.arange(_inserted(places, n, v, t.ndim - axis)))
-    except (IndexError, ValueError, TypeError) as e:
+    except (AttributeError, IndexError, ValueError, TypeError) as e:  # NumPy's of a list of bools is the first
         raise IndexingError(f"insert: {e}", values=rows([t, v])) from None
     v = API["broadcast_to"](v, tuple(len(source) - n if i == axis else s for i, s in enumerate(t.shape)))
     return API["take"](API["concatenate"]([t, v], axis), np.where(source < 0, n - 1 - source, source), axis)
@@ -286,7 +286,7 @@ def ravel_multi_index(multi_index: Sequence[Any], dims: Any, mode: Any = "raise"
 
 def _indices_of(name: str, build: Callable[..., Any]) -> None:
     def call(arr: Any, k: int = 0) -> tuple[Tensor, ...]:
-        t = as_tensor(arr)
+        t, k = as_tensor(arr), integer(k, f"{name}: k")
         shape = [known_number(s) for s in t.value.shape]
         if t.ndim != 2:
             raise ShapeError(f"{name}: a matrix is needed", values=rows([t]))

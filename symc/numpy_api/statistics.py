@@ -15,7 +15,7 @@ from symc.numpy_api.reductions import count_along, degrees
 from symc.numpy_api.selection import must_hold
 from symc.tensors.convert import as_tensor
 from symc.tensors.public import API, public
-from symc.tensors.sizes import as_size
+from symc.tensors.sizes import as_size, integer
 from symc.tensors.tensor import Tensor
 
 
@@ -67,7 +67,7 @@ def _of_columns(weights: Any, columns: Any, name: str, whole: bool) -> Tensor:
 
 
 @public(np.cov)
-def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights: Any = None,
+def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: float | None = None, fweights: Any = None,
         aweights: Any = None, *, dtype: Any = None) -> Tensor:
     """The covariance matrix of variables in rows (columns, if not ``rowvar``).
 
@@ -76,8 +76,8 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
     for t in map(as_tensor, (m,) if y is None else (m, y)):
         if t.ndim > 2:
             raise ShapeError(f"cov: a value has {t.ndim} axes, more than 2", values=rows([t]))
-    if ddof is not None and ddof != int(ddof):
-        raise InputError(f"cov: ddof is a whole number, not {ddof}")
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    less = integer(int(ddof) if isinstance(ddof, float) and ddof.is_integer() else ddof, "cov: ddof")
     x = API["atleast_2d"](m)
     x = x if rowvar or as_tensor(m).ndim < 2 else API["transpose"](x)
     if known_equal(x.value.shape[0], 0) is True:  # no variables: NumPy does not look further
@@ -86,13 +86,12 @@ def cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: in
         other = API["atleast_2d"](y)
         x = API["concatenate"]([x, other if rowvar or as_tensor(y).ndim < 2 else API["transpose"](other)])
     x = API["astype"](x, common_dtype([x, API["zeros"](())]) if dtype is None else dtype)  # a float at least
-    ddof = (0 if bias else 1) if ddof is None else int(ddof)
     given = [_of_columns(w, x.shape[1], name, name == "fweights")
              for w, name in ((fweights, "fweights"), (aweights, "aweights")) if w is not None]
     w = None if not given else given[0] if len(given) == 1 else API["multiply"](*given)
     d = API["subtract"](x, API["astype"](API["average"](x, 1, w, keepdims=True), x.dtype))
     right = API["transpose"](d if w is None else API["multiply"](d, w))
-    n = degrees(x.shape[1], ddof) if w is None else _degrees(w, given[-1] if aweights is not None else None, ddof)
+    n = degrees(x.shape[1], less) if w is None else _degrees(w, given[-1] if aweights is not None else None, less)
     return API["squeeze"](API["divide"](API["matmul"](d, API["conjugate"](right)), n))
 
 

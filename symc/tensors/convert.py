@@ -187,9 +187,12 @@ def convert(v: Value, dtype: np.dtype) -> Value:
 
 def placed(item: Any, dtype: np.dtype, name: str) -> Value:
     """An operand in the dtype of where it goes. Raises DTypeError for Python numbers that do not fit there."""
-    if dtype.kind in "iu" and not isinstance(item, Tensor) and typeless(item):
+    if dtype.kind in "biuf" and not isinstance(item, Tensor) and typeless(item):
         try:
-            return constant(np.asarray(item, dtype))
+            if np.iscomplexobj(item):
+                raise ValueError("its real part alone: x.real")
+            if dtype.kind in "iu":
+                return constant(np.asarray(item, dtype))
         except (OverflowError, ValueError) as e:
             raise DTypeError(f"{name}: {item!r:.40} does not fit {DTYPE_NAMES[dtype]}", help=str(e)) from None
     return convert(as_operand(item).value, dtype)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from symc.errors import InputError, ShapeError, SymbolicValueError, of_handler
+from symc.errors import InputError, ShapeError, SymbolicValueError, SymcError, of_handler
 from symc.ir import location
 from symc.ir.dim import Dim, Size, known_equal, known_nonnegative, measured_size, size_name
 from symc.ir.dtypes import DTYPES
@@ -227,6 +227,17 @@ def whole(item: Any) -> int | None:
     return n if isinstance(n, int) else None
 
 
+def integer(item: Any, what: str, error: type[SymcError] = InputError) -> int:
+    """The number that an integer of Python or NumPy is, or a size that is known. Raises an error for anything else."""
+    try:
+        if not isinstance(item, bool):
+            return operator.index(item)
+    except TypeError as e:
+        if isinstance(e, SymcError):  # a size that is not known
+            raise
+    raise error(f"{what} is an int, not {item!r:.60}")
+
+
 def entries(given: Any) -> tuple[Any, ...]:
     """The items of a shape or of other numbers for axes: of a sequence or vector, or one that is alone."""
     return tuple(given) if holds_entries(given) else (given,)
@@ -234,7 +245,7 @@ def entries(given: Any) -> tuple[Any, ...]:
 
 def holds_entries(given: Any) -> bool:
     """True of lists, tuples, ranges and arrays with axes."""
-    return isinstance(given, Sequence) and not isinstance(given, str) or bool(getattr(given, "ndim", 0))
+    return isinstance(given, Sequence) and not isinstance(given, str | bytes) or bool(getattr(given, "ndim", 0))
 
 
 def named_size(item: Any, what: str) -> Size:
