@@ -147,7 +147,7 @@ def conv(x: Any, w: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, di
     a, b = (t.value for t in tensors)
     rank = len(window)
     steps = _steps(rank, "conv", tensors, stride=stride, dilation=dilation)
-    number = _check_groups(groups, (a.shape[1], b.shape[0]) if groups != 1 else (), "conv", tensors)
+    number = _check_groups(groups, (a.shape[1], b.shape[0]), "conv", tensors)
     b = _agree(b, 0, floordiv(b.shape[0], number) * number)
     if known_equal(a.shape[1], b.shape[1] * number) is False:
         more = f" (times groups={number})" if number > 1 else ""
@@ -173,7 +173,7 @@ def conv_transpose(x: Any, w: Any, bias: Any = None, stride: Any = 1, padding: A
     steps = _steps(rank, name, tensors, stride=stride, dilation=dilation)
     off = _numbers(padding, rank, name, "padding", 0, tensors)
     more = _numbers(output_padding, rank, name, "output_padding", 0, tensors)
-    number = _check_groups(groups, (a.shape[1],) if groups != 1 else (), name, tensors)
+    number = _check_groups(groups, (a.shape[1],), name, tensors)
     b = _agree(b, 0, floordiv(b.shape[0], number) * number)
     if known_equal(a.shape[1], b.shape[0]) is False:
         raise ShapeError(f"{name}: the channels differ", values=rows(tensors),

@@ -232,12 +232,13 @@ def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: 
 
 
 def _diagonal(k: Any, name: str) -> int:
-    return integer(k, f"{name}: the number of a diagonal")
+    """The number of a diagonal, also of one that is further away than any. Its sums with sizes fit in 64 bits."""
+    return max(-FAR, min(integer(k, f"{name}: the number of a diagonal"), FAR))
 
 
 def _beside_diagonal(relation: str, shape: tuple[Size, ...], k: int) -> Value:
-    """Truth of a relation ("eq", "le", "ge") of columns to rows moved by ``k``, whose sums fit in 64 bits."""
-    return lookup(relation)(iota(shape, len(shape) - 1), iota(shape, len(shape) - 2) + max(-FAR, min(k, FAR)))
+    """Truth of a relation ("eq", "le", "ge") of columns to rows moved by ``k``."""
+    return lookup(relation)(iota(shape, len(shape) - 1), iota(shape, len(shape) - 2) + k)
 
 
 @public()

@@ -304,10 +304,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
 
 def _several(given: Any, t: Tensor, name: str) -> list[Any]:
     """The entries of a sequence or vector, or one number."""
-    ndim = API["ndim"](given) if isinstance(given, Tensor | np.ndarray) else int(isinstance(given, list | tuple))
-    if ndim > 1:
+    if getattr(given, "ndim", 0) > 1:
         raise ShapeError(f"roll: {name} is a number or a sequence of numbers", values=rows([t]))
-    return list(given) if ndim else [given]
+    return list(entries(given))
 
 
 def _rolled(v: Value, axis: int, shift: Any) -> Value:
@@ -321,7 +320,7 @@ def _rolled(v: Value, axis: int, shift: Any) -> Value:
             API["subtract"](API["arange"](n), API["astype"](distance, "int64")), Tensor(lookup("size")(value=n))
         )
         return API["take"](Tensor(v), Tensor(convert(place.value, DTYPES["i64"])), axis=axis).value
-    return rolled(v, axis, k)
+    return rolled(v, axis, as_size(k, "roll: a shift"))
 
 
 # --- repeating --------------------------------------------------------------------------------------------------------

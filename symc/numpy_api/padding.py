@@ -32,9 +32,9 @@ def _pairs(given: Any, ndim: int, name: str) -> list[tuple[Any, Any]]:
     """NumPy's forms of a pad width: one number, one pair, or a pair an axis."""
     if not holds_entries(given):
         return [(given, given)] * ndim
-    if len(given) == 1:
-        return _pairs(given[0] if not holds_entries(given[0]) or len(given[0]) == 2 else given[0][0], ndim, name)
     nested = [*map(holds_entries, given)]
+    if len(given) == 1 and not (nested[0] and len(given[0]) > 2):
+        return _pairs(given[0], ndim, name)
     if len(given) == 2 and not any(nested):
         return [(given[0], given[1])] * ndim
     if len(given) != ndim or any(n and len(e) not in (1, 2) for e, n in zip(given, nested, strict=True)):

@@ -87,15 +87,17 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Tensor:
     if (one := size_of(obj)) is not None:
         before, after = _cut(t, one, axis, "delete", 1)
         return API["concatenate"]([before, after], axis)
+    if not isinstance(obj, slice) and not (places := as_tensor(obj)).ndim and places.dtype.kind == "b":
+        raise IndexingError("delete: one truth is no mask of an axis", values=rows([t, places]))
     n = known_number(t.value.shape[axis])
     if n is None or isinstance(obj, Tensor):
-        obj = obj if isinstance(obj, int | slice | Tensor) else np.asarray(obj)
+        obj = obj if isinstance(obj, slice | Tensor) else np.asarray(obj)
         obj = obj.astype(np.int64) if isinstance(obj, np.ndarray) and not obj.size else obj
         kept = API["ones"](t.shape[axis], dtype=bool).at[obj].set(False)
         return API["compress"](kept, t, axis)
-    places = _constant(obj, t, "delete", "sc.where(mask, x, other) keeps the shape; so does sc.roll of the rest")
+    constant = _constant(obj, t, "delete", "sc.where(mask, x, other) keeps the shape; so does sc.roll of the rest")
     try:
-        kept = np.delete(np.arange(n), places)
+        kept = np.delete(np.arange(n), constant)
     except (IndexError, ValueError, TypeError) as e:
         raise IndexingError(f"delete: {e}", values=rows([t])) from None
     return API["take"](t, kept, axis)
@@ -136,10 +138,10 @@ def _inserted(places: Any, n: int, v: Tensor, depth: int) -> int:
 
 def _cut(t: Tensor, place: Size, axis: int, name: str, width: int) -> tuple[Tensor, Tensor]:
     """The parts before a place along an axis, and from so many elements after it on."""
-    n = t.value.shape[axis]
+    n, place = t.value.shape[axis], as_size(place, f"{name}: a place")
     if isinstance(n, int) and isinstance(place, int) and not -n <= place <= n - width:
         raise IndexingError(f"{name}: place {place} is out of bounds for axis {axis} of size {n}", values=rows([t]))
-    t = Tensor(at_least(t.value, axis, place + width if not isinstance(place, int) or place >= 0 else -place))
+    t = Tensor(at_least(at_least(t.value, axis, place + width), axis, -place))
     head, at = (slice(None),) * axis, wrapped_size(place, t.value.shape[axis])
     return (API["getitem"](t, (*head, slice(None, user_size(at)))),
             API["getitem"](t, (*head, slice(user_size(at + width), None))))
