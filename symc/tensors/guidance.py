@@ -98,7 +98,7 @@ class EndlessError(SymcError, RecursionError):
 def endless(name: str, where: Any) -> EndlessError:
     """The error for a recursion through public functions."""
     return EndlessError(
-        f"{name}: a function calls itself without end: while a graph is built there are no numbers to end the "
-        "recursion, and every branch is traced", where=[where],
+        f"{name}: a function calls itself without end, or deeper than Python's limit of recursion: while a graph is "
+        "built there are no numbers to end the recursion, and every branch is traced", where=[where],
         help="a loop: sc.while_loop(cond, body, init) while a condition holds, sc.scan or sc.fori_loop so many times; "
              "recursion on a Python number (def f(x, n)) is unrolled; trees of data are symc.fold")
