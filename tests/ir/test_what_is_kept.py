@@ -7,6 +7,7 @@ import gc
 from collections import Counter
 
 import numpy as np
+import pytest
 
 import symc as sc
 import symc.dyn as dy
@@ -64,20 +65,12 @@ def objects():
     return Counter(type(o).__name__ for o in gc.get_objects())
 
 
-STEPS = [straight, loop, several, counted, recorded, called, refused, traced]
-
-
-def grown(*steps):
-    """How many objects more there are of what, after 60 of each step."""
+@pytest.mark.parametrize("step", [straight, loop, several, counted, recorded, called, refused, traced])
+def test_nothing_grows_with_the_number_of_graphs_and_calls(step):
+    for k in range(20):
+        step(k)
     before = objects()
-    for step in steps:
-        for k in range(60):
-            step(k)
-    return {name: n for name, n in (objects() - before).items() if name not in SIZES}
-
-
-def test_nothing_grows_with_the_number_of_graphs_and_calls():
-    """All steps together, as counting takes a second late in a run of all tests; each alone if that is too much."""
-    if all(sum(grown(*STEPS).values()) >= 60 for _ in range(4)):  # at first there is what is made once
-        each = {step.__name__: found for step in STEPS if sum((found := grown(step)).values()) >= 60}
-        assert not each, each
+    for k in range(60):
+        step(k)
+    grown = {name: n for name, n in (objects() - before).items() if name not in SIZES}
+    assert sum(grown.values()) < 60, grown
