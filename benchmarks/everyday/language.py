@@ -173,3 +173,8 @@ def labels_in_time(xp: Any, logits: Any, labels: Any) -> Any:
 
     a = repeat(xp, logits.shape[0] - 1, step, xp.where(xp.arange(states.shape[0]) < 2, p[0][states], -1e30))
     return -xp.logaddexp(a[-1], a[-2])
+
+
+@program(100_000, 60, lambda r, n: [r.integers(0, 20_000, n), r.permutation(20_000)[:3_000]])
+def known_words(xp: Any, words: Any, vocabulary: Any) -> Any:
+    return xp.mean(xp.isin(words, vocabulary))

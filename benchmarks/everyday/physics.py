@@ -177,3 +177,11 @@ def lattice_boltzmann(xp: Any, f: Any) -> Any:
         return f - 0.6 * (f - xp.stack(rest))
 
     return repeat(xp, 10, step, f)
+
+
+@program(2_000, 7, lambda r, n: [r.normal(size=(n, *s, 4)).view("complex128") for s in ((2,), (2,), ())])
+def qubit_gates(xp: Any, first: Any, second: Any, state: Any) -> Any:
+    """Two gates of each qubit, one after the other: how probable its states are, and how alike all are before."""
+    after = (second @ first @ state[..., None])[..., 0]
+    odds = xp.abs(after) ** 2
+    return odds / xp.sum(odds, axis=1, keepdims=True), xp.abs(xp.vdot(state[1:], state[:-1]))

@@ -131,3 +131,10 @@ def pitch(xp: Any, x: Any) -> Any:
     """The lag at which a wave differs least from itself."""
     n = x.shape[0] - 120
     return xp.argmin(xp.stack([xp.mean(xp.abs(x[:n] - x[k : n + k])) for k in range(20, 120)])) + 20
+
+
+@program(20_000, 90, lambda r, n: [*wave(r, n), r.normal(size=2 * n // 5)])
+def echo_delay(xp: Any, x: Any, call: Any) -> Any:
+    """The place of a long call in what was heard, and its loudness."""
+    found = xp.correlate(x, call, "valid")
+    return xp.argmax(xp.abs(found)), xp.max(xp.abs(found)) / xp.sum(call * call)

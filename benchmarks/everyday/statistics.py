@@ -156,3 +156,10 @@ def distance_variance(xp: Any, x: Any) -> Any:
     d = xp.sqrt(xp.sum((x[:, None] - x[None]) ** 2, axis=-1))
     c = d - xp.mean(d, axis=0) - xp.mean(d, axis=1)[:, None] + xp.mean(d)
     return xp.sqrt(xp.mean(c * c))
+
+
+@program(300, 6, lambda r, n: [r.normal(size=(n, 400)), r.integers(0, 400, n)], "float32")
+def reciprocal_ranks(xp: Any, scores: Any, wanted: Any) -> Any:
+    """The mean of one over the place of what was wanted in each list."""
+    places = xp.argsort(xp.argsort(-scores, axis=1), axis=1)
+    return xp.mean(1 / (1 + xp.take_along_axis(places, wanted[:, None], 1)))

@@ -1,7 +1,8 @@
 """Folds down columns: an accumulator for each column, a block of them at a time, and rows read from front to end.
 
 A block of accumulators lies in the result's memory and stays in the cache. Eight rows are combined before an
-accumulator is touched: it is read and written once for them, and a long sum has an eighth of the roundings.
+accumulator is touched (two, where an element takes more): it is read and written once for them, and a long sum has an
+eighth of the roundings.
 """
 
 from __future__ import annotations
@@ -137,8 +138,8 @@ def _fold_order(v: Value, fold: Value, known: Mapping[int, str]) -> list[int]:
 
 
 class _BoundedRows:
-    """The loops over rows of a fold whose mask bounds columns: those of eight rows that all have are
-    combined first, what only some have is added row by row."""
+    """The loops over rows of a fold whose mask bounds columns: those that all rows of a step have are combined first,
+    what only some have is added row by row."""
 
     def __init__(self, out: Writer, bounds: _Bounds, j: str, block: tuple[str, str], kept: tuple[str, str, TensorType],
                  seen: Callable[[str], list[str]]):

@@ -39,10 +39,14 @@ def identity(kind: str, dtype: np.dtype) -> str:
     return number(np.asarray(reduce.identity(kind, dtype)))
 
 
+#: By the kind of numbers, the folds that are functions of the language.
+_IN_ANY_ORDER = {"f": ("add", "mul", "maximum", "minimum"), "c": ("add",)}
+
+
 def combine(kind: str, now: str, x: str, dtype: np.dtype, exact: bool = False) -> str:
     """One step of a fold. Sums and products of floats, and sums of complex numbers, may be reassociated (so that they
     vectorize), and of zeros of either sign any may be the greatest, unless ``exact``."""
-    if not exact and kind in {"f": ("add", "mul", "maximum", "minimum"), "c": ("add",)}.get(dtype.kind, ()):
+    if not exact and kind in _IN_ANY_ORDER.get(dtype.kind, ()):
         return f"fold_{kind}({now}, {x})"
     if (form := template(kind, dtype.kind)) is not None:
         return rounded(form.format(now, x), computed(dtype))

@@ -37,16 +37,17 @@ def lower(lowering: Lowering, v: Value, reads: Sequence[int], writes: Sequence[i
         return False
     status = lowering.code.keep(np.zeros(1, np.int64))
     if isinstance(form, Sorting):
-        _sort(lowering, v, reads[0], writes[0], status)
+        _sort(lowering, v, form.places, [writes[0], reads[0], status])
     else:
         _select(lowering, v, reads, writes[0], status)
     lowering.unless_zero(status, reference)
     return True
 
 
-def _sort(lowering: Lowering, v: Value, read: int, write: int, status: int) -> None:
-    """All lines, by several threads where that is worth it. A result is sorted where it lies, if its lines are rows."""
-    x, code, form = v.operands[0], lowering.code, v.op.lowering
+def _sort(lowering: Lowering, v: Value, places: bool, slots: Sequence[int]) -> None:
+    """All lines, by several threads where that is worth it. A result is sorted where it lies, if its lines are rows.
+    ``slots``: of the result, the operand, the status."""
+    x, code, (write, read, status) = v.operands[0], lowering.code, slots
     rows, n, inner = _lines(lowering, x, v.attrs["axis"])
     dtype, sorter = DTYPE_NAMES[x.dtype], numpy_sorts.entry
     keys = "i16" if dtype == "f16" else dtype
@@ -54,25 +55,25 @@ def _sort(lowering: Lowering, v: Value, read: int, write: int, status: int) -> N
     def memory(itemsize: int, needed: bool = False) -> int:
         return write if inner == 1 and not needed else lowering.workspace(n * itemsize)
 
-    if form.places:  # type: ignore[union-attr]
+    if places:
         scratch = [memory(x.dtype.itemsize, keys != dtype), memory(8)]
         functions = [sorter(f"argsort {keys}"), sorter("sort i64"),
                      *[routines.entry("line_keys", f"{name}_{keys}") for name in ("pack", "unpack")]]
     else:
         scratch, functions = [memory(x.dtype.itemsize)], [sorter(f"sort {keys}"), sorter(f"long {keys}")]
-        if keys[0] == "f":
+        if x.dtype.kind == "f" and keys == dtype:
             functions.append(routines.entry("line_keys", f"zeros_{keys}"))
         if not isinstance(inner, int) or inner == 1:
             lowering.copy(write, read, lowering.number(x.type.nbytes))  # type: ignore[arg-type]
-    entry = routines.entry("line_sorts", f"{'argsort' if form.places else 'sort'}_{dtype}")  # type: ignore[union-attr]
-    numbers, slots = [0, rows, n, inner], [write, read, *scratch, status, *[_function(code, f) for f in functions]]
+    entry = routines.entry("line_sorts", f"{'argsort' if places else 'sort'}_{dtype}")
+    numbers, used = [0, rows, n, inner], [write, read, *scratch, status, *[_function(code, f) for f in functions]]
     code.emit(Op.CLEAR, status, 8)
     alone = inner != 1 or keys != dtype  # there is memory for one line
     worth = 0 if alone else both(at_least(rows, 2), at_least(rows * n * ELEMENT, 1000 * WORTH))
     if worth == 0:
-        code.launch(entry, numbers, slots)
+        code.launch(entry, numbers, used)
     else:
-        code.launch_in_chunks(entry, numbers, slots, ceildiv(GRAIN, maximum(n, 1)), worth=worth)
+        code.launch_in_chunks(entry, numbers, used, ceildiv(GRAIN, maximum(n, 1)), worth=worth)
 
 
 def _select(lowering: Lowering, v: Value, reads: Sequence[int], write: int, status: int) -> None:
